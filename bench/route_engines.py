@@ -1,6 +1,6 @@
-"""Engines of routes one by one, by processor seconds: `python bench/route_engines.py [SECONDS [SIZE ...]]`.
+"""Engines of routes one by one, by processor seconds: `python bench/route_engines.py [SECONDS [SIZE:SEED ...]]`.
 
-Largest loads of the layered networks of `bench/routing.py`, seed 1, on SIZE x SIZE cores. Engines that improve routes begin with
+Largest loads of the layered networks of `bench/routing.py` on SIZE x SIZE cores. Engines that improve routes begin with
 the best of a quarter of the time of `reroute`; `reroute` itself runs with one seed after the other.
 """
 
@@ -86,8 +86,9 @@ def main() -> None:
     print(
         "| instance | engine | largest load | bound | reached after CPU s | CPU s |\n|---|---|---|---|---|---|"
     )
-    for size in [int(a) for a in sys.argv[2:]] or [4, 6, 8, 16]:
-        flows = flows_of(layered(size, 1), np.arange(size * size), size * size)
+    for case in sys.argv[2:] or ["4:1", "6:1", "8:1", "8:3", "16:1"]:
+        size, seed = (int(part) for part in case.split(":"))
+        flows = flows_of(layered(size, seed), np.arange(size * size), size * size)
         stage = RoutingStage(RoutingProblem(load_machine(f"mesh:{size}x{size}"), flows), "max-link")
         start = CpuContext(stage, seconds / 4)
         REGISTRY["reroute"].make().run(stage, start)
@@ -103,7 +104,7 @@ def main() -> None:
             load = f"{run.value:g}" if np.isfinite(run.value) else ""
             low = f"{run.low:g}" if run.low else ""
             print(
-                f"| {size}x{size}, {flows.count} flows | {name} | {load} | {low} | {run.reached:.2f} | {run.worked():.2f} |",
+                f"| {size}x{size}, seed {seed} | {name} | {load} | {low} | {run.reached:.2f} | {run.worked():.2f} |",
                 flush=True,
             )
 
