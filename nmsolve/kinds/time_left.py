@@ -18,9 +18,9 @@ from nmsolve.model.stop import PICTURES, Reserve, Stop, kept_back
 
 T = TypeVar("T")
 #: Seconds after the time limit, and after the end was asked for, at which checks and pictures that still run are left out.
-AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
-#: CPU seconds that writing a page and the last words take.
-WORDS = 0.05
+AFTER_LIMIT, AFTER_SIGNAL = 0.6, 0.4
+#: CPU seconds that writing a page and the last words take, and with which any but a large page has all its pictures.
+WORDS, PAGE = 0.05, 1.0
 #: Most of the time left that searches leave to files, checks and pictures on a busy machine.
 MOST = 1 / 2
 #: CPU seconds that checks always get: enough for small networks.
@@ -102,23 +102,27 @@ class TimeLeft:
     def page(self, render: Callable[[], str], bare: Callable[[], str] | None = None) -> str:
         """Return a page with as many of its pictures as there is time for, and without any however late it is.
 
-        ``bare`` makes a page in less time than ``render`` without pictures: what comes where that takes too long, too.
+        ``bare`` makes a page in less time than ``render`` without pictures: what comes where that takes too long, too. Where
+        time is short it is made first.
         """
         from nmsolve.report.drawing import drawn_one_by_one, without_pictures
 
+        short = self.left() < PAGE * clock.pace()
+
         def pages() -> Iterator[str]:
-            if bare is not None:
+            if bare is not None and short:
                 with without_pictures():
                     yield bare()
             yield from drawn_one_by_one(render)
 
         found: list[str] = []
+        awaited = bare is None or short  # else `bare` can still come
         with suppress(OutOfTime):
-            for page in killable(pages, lambda: self.left() if found else math.inf):
+            for page in killable(pages, lambda: math.inf if awaited and not found else self.left()):
                 found[:] = [page]
                 if self.left() <= 0:
                     break
-        if not found:  # the copy died
+        if not found:  # out of time, or the copy died
             with without_pictures():
                 found = [(bare or render)()]
         return found[0]

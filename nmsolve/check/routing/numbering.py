@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import numpy as np
+
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
@@ -19,20 +21,19 @@ def numbering_complaint(machine: Machine, routes: Routes, numbering: IntArray) -
     v, wanted = routes.channels, 4 * machine.size * routes.channels
     if numbering.shape != (wanted,):
         return f"{numbering.size} channel numbers, {wanted} channels"
-    number = numbering.tolist()
-    for f in range(routes.count):
-        for k in range(int(routes.indptr[f]), int(routes.indptr[f + 1])):
-            channel, above = int(routes.channel[k]), int(routes.parent[k])
-            name = f"flow {f}: channel {channel % v} of link {channel // v}"
-            if number[channel] < 0:
-                return f"{name} has no number"
-            if above >= 0:
-                held = int(routes.channel[above])
-                if number[channel] <= number[held]:
-                    return (
-                        f"{name} has number {number[channel]}, channel {held % v} of link {held // v} before it"
-                        f" {number[held]}"
-                    )
+    number, channels, parents = numbering.tolist(), routes.channel.tolist(), routes.parent.tolist()
+    flow = [f for f, size in enumerate(np.diff(routes.indptr).tolist()) for _ in range(size)]
+    for f, channel, above in zip(flow, channels, parents, strict=True):
+        held = channels[above] if above >= 0 else -1
+        if number[channel] >= 0 and (above < 0 or number[channel] > number[held]):
+            continue
+        name = f"flow {f}: channel {channel % v} of link {channel // v}"
+        if number[channel] < 0:
+            return f"{name} has no number"
+        return (
+            f"{name} has number {number[channel]}, channel {held % v} of link {held // v} before it"
+            f" {number[held]}"
+        )
     return None
 
 

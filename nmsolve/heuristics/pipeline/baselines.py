@@ -104,12 +104,10 @@ def best_by_hand(problem: PipelineProblem, rule: str) -> tuple[PipelinePlan, str
     """
     merged = merge(problem)
     small = merged.problem
-    found: list[tuple[bool, float, PipelinePlan, str | None]] = []
-    for stages in range(2, min(MOST_STAGES, small.count, small.cores, problem.stages) + 1):
-        plan = merged.lift(proportional(small, RULES[rule](small.time[:, 0], stages)))
-        wrong = plan_complaint(problem, plan)
-        found.append((wrong is not None, objective(problem, plan), plan, wrong))
-    if not found:
-        return one_group(problem), plan_complaint(problem, one_group(problem))
-    _, _, plan, wrong = min(found, key=lambda one: one[:2])
-    return plan, wrong
+    plans = [
+        merged.lift(proportional(small, RULES[rule](small.time[:, 0], stages)))
+        for stages in range(2, min(MOST_STAGES, small.count, small.cores, problem.stages) + 1)
+    ] or [one_group(problem)]
+    plans.sort(key=lambda plan: objective(problem, plan))  # to compare takes a moment, to check does not
+    best = next((plan for plan in plans if plan_complaint(problem, plan) is None), plans[0])
+    return best, plan_complaint(problem, best)

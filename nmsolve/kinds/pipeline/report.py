@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -189,7 +190,7 @@ def build_pipeline_report(
         gap=result.gap,
         work=_shared_work(problem) / problem.cores,
         stages=_stages(given, result),
-        baselines=_baselines(given),
+        baselines=_baselines(given.problem),
         batch=_batch(given, result, batches),
         energy=energy_part(given, result.solution),
         **parts_of(result),
@@ -286,13 +287,14 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
     return out
 
 
-def _baselines(given: Given) -> list[BaselinePart]:
+@lru_cache(maxsize=1)  # the report of a plan is written twice
+def _baselines(problem: PipelineProblem) -> list[BaselinePart]:
     """Return one group of all cores, the best cut of every rule of thumb over all numbers of stages, and PipeDream's plan."""
     from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, copies_of_cores, one_group
     from nmsolve.hw.pipeline.stages import held_complaint, objective
     from nmsolve.model.pipeline.check import plan_complaint
 
-    problem, whole = given.problem, one_group(given.problem)
+    whole = one_group(problem)
     plans = {"one group of all cores": (whole, plan_complaint(problem, whole))}
     for rule in RULES:
         plan, wrong = best_by_hand(problem, rule)

@@ -83,15 +83,24 @@ def live_needs(problem: PipelineProblem, stage: list[int], count: int) -> list[i
     for layer, s in enumerate(stage):
         layers[s].append(layer)
     lives: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
+    last = [own[-1] if own else -1 for own in layers]
     for b, bytes_ in enumerate(size):
-        events = list(zip(at[indptr[b] : indptr[b + 1]], made[indptr[b] : indptr[b + 1]], strict=True))
+        begin, end = indptr[b], indptr[b + 1]
+        only = {stage[layer] if layer < problem.count else -1 for layer in at[begin:end]}
+        if len(only) == 1:  # all in one stage: it is sent nowhere
+            (s,) = only
+            if s >= 0:
+                first = at[begin] if made[begin] == MADE else layers[s][0]
+                lives[s].append((first, at[end - 1], bytes_))
+            continue
+        events = list(zip(at[begin:end], made[begin:end], strict=True))
         where = [stage[layer] if layer < problem.count else -1 for layer, _ in events]
         for s in set(where) - {-1}:
             own = [k for k, w in enumerate(where) if w == s]
             first = events[0][0] if where[0] == s and events[0][1] == MADE else layers[s][0]
             writes = [k for k in own if events[k][1]]
             sent = bool(writes) and any(w != s for w in where[writes[0] :])
-            lives[s].append((first, layers[s][-1] if sent else events[own[-1]][0], bytes_))
+            lives[s].append((first, last[s] if sent else events[own[-1]][0], bytes_))
     return [_most_at_once(found) for found in lives]
 
 
