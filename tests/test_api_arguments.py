@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,64 @@ def test_a_wrong_argument_ends_in_one_line(
     with pytest.raises(InputError) as refused:
         getattr(nmsolve, name)(**{**rest, argument: value})
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 1000
+
+
+#: What is given for arguments without a default, by function; "x" where no type is known or text is right.
+REQUIRED: dict[str, dict[str, Any]] = {"with_rates": {"graph": RING}, "save_graph": {"graph": RING}}
+#: Values, and what an annotation has where they are right.
+TYPES: list[tuple[Any, tuple[str, ...]]] = [
+    (object(), ()), (3, ("int", "float")), (1.5, ("float",)), ("x", ("str",)), (b"x", ()),
+    ([object()], ("Sequence", "tuple")), (None, ("None",)),
+    (True, ("bool",)), ({1: object()}, ()), (len, ("Callable",)),
+]  # fmt: skip
+
+
+def keywords(function: Any) -> dict[str, str]:
+    """Every argument by name with its annotation, those of further options too."""
+    found = {}
+    for p in inspect.signature(function).parameters.values():
+        text = str(p.annotation)
+        if p.kind is p.VAR_KEYWORD:
+            more = (
+                inspect.unwrap(function)
+                .__globals__[text.removeprefix("Unpack[").removesuffix("]")]
+                .__annotations__
+            )
+            found |= {key: str(getattr(value, "__forward_arg__", value)) for key, value in more.items()}
+        elif p.kind is not p.VAR_POSITIONAL:
+            found[p.name] = text
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n in nmsolve.__all__ if inspect.isfunction(getattr(nmsolve, n)) and not n.startswith("from_")],
+)
+def test_every_keyword_of_every_function_names_a_wrong_type(name: str) -> None:
+    """In one line, with the keyword, before anything is read; what only the function itself can judge is left out."""
+    function, seen = getattr(nmsolve, name), 0
+    rest = {
+        p.name: "x"
+        for p in inspect.signature(function).parameters.values()
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    }
+    for key, annotation in keywords(function).items():
+        if "Like" in annotation or "Any" in annotation or key == "time_limit":
+            continue
+        for value, fits in TYPES:
+            if not any(re.search(rf"\b{word}\b", annotation) for word in fits):
+                with pytest.raises(InputError, match=rf"^{function.__name__}: {key} is ") as refused:
+                    function(**{**rest, **REQUIRED.get(name, {}), key: value})
+                assert "\n" not in str(refused.value)
+                seen += 1
+    assert seen > 3
+
+
+def test_text_stands_for_engines_but_not_for_folders() -> None:
+    """Names of engines may come as one text; a path in place of a list of paths would be taken letter by letter."""
+    assert nmsolve.map(RING, "mesh:2x2", engines="first-fit,star", time_limit=5).solution is not None
+    with pytest.raises(InputError, match="occupied is 'runs'"):
+        nmsolve.map(RING, "mesh:2x2", occupied="runs")
 
 
 def test_long_names_do_not_fill_a_message() -> None:

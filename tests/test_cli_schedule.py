@@ -398,3 +398,29 @@ def test_what_the_next_process_finds_at_once_stays_in_memory(tmp_path: Path, cal
     assert code == 0 and "FAILED" not in text
     report = json.loads((out / "report.json").read_text())
     assert report["objective"] == 11 and report["units"][0]["peak"] == 41
+
+
+def test_verify_reads_the_schedule_that_ran_before(answered: Path, call: Called, tmp_path: Path) -> None:
+    """The copy beside what was planned anew counts, wherever the first run is; all of it but the problem that it was made for."""
+    out, copied = tmp_path / "again", tmp_path / "copied"
+    again = ("--from-run", answered / "out", "--reschedule", "at=6,dead=0,1", "--engines", "heft", "-t", 20)
+    assert call("schedule", *again, "-o", out)[0] in (0, 3)
+    shutil.copytree(out, copied)
+    code, text, _ = call("verify", copied)
+    assert code == 0 and "fields of earlier.json" in text and "earlier.json problem" in text.splitlines()[-1]
+    good = json.loads((copied / "earlier.json").read_text())
+    for change in ({"beauty": 1}, {"units": good["units"][:-1]}, {"format": "other"}):
+        (copied / "earlier.json").write_text(json.dumps(good | change))
+        assert call("verify", copied)[0] in (1, 2), change
+
+
+def test_certificates_of_another_problem_are_refused_also_without_bounds(
+    answered: Path, call: Called, tmp_path: Path
+) -> None:
+    out = tmp_path / "rules"
+    assert call("schedule", answered / "three.json", "--engines", "heft", "-t", 20, "-o", out)[0] in (0, 3)
+    content = json.loads((out / "certificates.json").read_text())
+    assert not content["bounds"] and call("verify", out, "--bound")[0] == 0
+    (out / "certificates.json").write_text(json.dumps(content | {"problem": "0" * 64}))
+    code, text, _ = call("verify", out, "--bound")
+    assert code == 1 and "certificates.json is about problem 000" in text

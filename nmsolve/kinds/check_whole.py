@@ -37,12 +37,14 @@ class FileChecks(NamedTuple):
     solution : the answer
     values : its objectives as recomputed, by name; none if it breaks a rule
     bounds : of the certificates; None where these were not read
+    unread : of other files that were checked: name, content, and fields of it that nothing can be said of
     """
 
     checks: list[CheckPart]
     solution: Any
     values: Mapping[str, float]
     bounds: Sequence[Bound] | None
+    unread: Sequence[tuple[str, Mapping[str, Any], Collection[str]]] = ()
 
 
 class WholeBounds(ABC):
@@ -195,6 +197,8 @@ def claim_checks(
     about : objective and ceilings of the problem
     budget : time for the re-checks
     """
+    from nmsolve.kinds.loading import problem_of
+
     objective, limit, gap = (report.get(key) for key in ("objective", "bound", "gap"))
     told = [
         gap_check("gap", objective, limit, gap),
@@ -210,6 +214,10 @@ def claim_checks(
     checks = check_parts(told)
     if proofs is None:
         return checks + unread_checks(report, before)
+    said, here = problem_of(proofs), bounds.problem.content_hash
+    if said != here:
+        text = f"{proofs.name} is about problem {said[:64]}, this one is {here}"
+        checks.append(CheckPart("certificates", False, text))
     if not known[1]:
         return checks
     return checks + _proved(report, before, proofs, known, about, Proofs(bounds, [known], budget))
@@ -240,8 +248,8 @@ def whole_file_checks(
 
 
 def whole_checks(
-    path: Path, report: Mapping[str, Any], again: Again, write: Callable[[Path], None], files: Sequence[str], bound: bool,
-    model: Path | None,
+    path: Path, report: Mapping[str, Any], again: Again, write: Callable[[Path], None], files: Sequence[str],
+    found: FileChecks, model: Path | None,
 ) -> list[CheckPart]:  # fmt: skip
     """Check every other field of a report and of the file of its answer, and name what was not read.
 
@@ -250,7 +258,7 @@ def whole_checks(
     path : file of the answer; ``write`` writes that answer once more
     again : the report written again
     files : that a run may leave
-    bound : the certificates were read
+    found : what was checked of answer and certificates
     model : the file that ``--graph`` names instead of the report's, which gives its problem another name
     """
     from nmsolve.kinds.check_fields import answer_check, field_check, not_read
@@ -259,15 +267,14 @@ def whole_checks(
         set() if model is None else {"inputs.model", "inputs.tasks", "graph.name", "problem.name", "name"}
     )
     unread = again.unread | renamed
-    read = {path.name, "report.json", "pipeline-report.json", "earlier.json"} | (
-        {"certificates.json"} if bound else set()
-    )
+    read = {path.name, "report.json", "pipeline-report.json", *(name for name, *_ in found.unread)}
+    read |= set() if found.bounds is None else {"certificates.json"}
     left = [f for f in files if f not in read and (path.parent / f).exists()]
     own = "pipeline-report.json" if "pipeline-report.json" in files else "report.json"
     return [
         field_check(own, report, again.content, unread),
         answer_check(path, write, renamed),
-        not_read([(own, report, unread)], left),
+        not_read([(own, report, unread), *found.unread], left),
     ]
 
 

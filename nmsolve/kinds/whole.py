@@ -127,12 +127,12 @@ class WholeKind(StatedKind):
         refuse_of_mappings(path, o)
         report, inputs = self.run_at(path)
         given = self.state(self._moved(inputs, o.graph))
-        checks, solution, values, bounds = self.file_checks(path, report, given, inputs, o)
-        if not values:
-            return checks
-        again = self.rewritten(report, given, inputs, solution, values, bounds)
-        write = partial(self._write_at, given, solution)
-        return checks + whole_checks(path, report, again, write, self.files, bounds is not None, o.graph)
+        found = self.file_checks(path, report, given, inputs, o)
+        if not found.values:
+            return found.checks
+        again = self.rewritten(report, given, inputs, found.solution, found.values, found.bounds)
+        write = partial(self._write_at, given, found.solution)
+        return found.checks + whole_checks(path, report, again, write, self.files, found, o.graph)
 
     def _write_at(self, given: Any, solution: Any, path: Path) -> None:
         self.write_solution(path, given, solution)

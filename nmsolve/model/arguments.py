@@ -27,11 +27,15 @@ _QUANTITIES = {"time_limit"}
 
 
 class _Type(NamedTuple):
-    """One type of an annotation: what ``isinstance`` takes, its words, and the alternatives of each thing inside."""
+    """One type of an annotation: what ``isinstance`` takes, its words, and the alternatives of each thing inside.
+
+    ``text`` : text may stand for several, e.g. names of engines: one of the alternatives inside is text, others cannot be told
+    """
 
     is_a: Any
     words: str
     inside: tuple[_Union, ...] = ()
+    text: bool = False
 
     def fits(self, value: object) -> bool:
         """Return whether a value is of this type."""
@@ -40,7 +44,7 @@ class _Type(NamedTuple):
         if not isinstance(value, self.is_a):
             return False
         if isinstance(value, str | bytes) and self.is_a is Sequence:
-            return not self.inside  # of things that are no text alone, whoever takes it splits it
+            return self.text and isinstance(value, str)
         if isinstance(value, Mapping) and len(self.inside) == 2:
             keys, values = self.inside
             return all(keys.fits(k) and values.fits(v) for k, v in value.items())
@@ -125,7 +129,7 @@ def _type(text: str, where: Mapping[str, Any]) -> _Type | None:
         known = known if len(known) == len(inside) else ()
         each = [" or ".join(t.words for t in one.types) for one in known]
         of = f" of {(' -> ' if name == 'Mapping' else ' and ').join(each)}" if each else ""
-        return _Type(is_a, words + of, known)
+        return _Type(is_a, words + of, known, not known and "str" in _split(rest[:-1], " | "))
     found = where.get(name)
     if not isinstance(found, type) or getattr(found, "_is_protocol", False):
         return None

@@ -226,6 +226,10 @@ def check_stage_bound(
             )
     except InputError as error:
         return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+    if bound.scope != "full":
+        return BoundCheck(
+            False, math.nan, f"a bound with scope {bound.scope[:20]!r} says nothing of all plans"
+        )
     if found.ok and bound.value > known * (1 + TOLERANCE):
         text = f"{bound.value:,.10g} is above a known plan with {known:,.10g}"
         return BoundCheck(False, math.nan, text)

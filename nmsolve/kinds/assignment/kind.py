@@ -316,6 +316,13 @@ class AssignKind(WholeKind):
         """Return the value with its unit."""
         return amount(value, self.units.get(name, ""))
 
+    def front_inputs(
+        self, path: Path, inputs: dict[str, Any], objectives: tuple[str, str]
+    ) -> tuple[dict[str, Any], Sequence[str]]:
+        """Return those that state the problem; control flow is left whole for the makespan alone."""
+        found, options = super().front_inputs(path, inputs, objectives)
+        return found | ({"whole": "makespan" in objectives} if "whole" in found else {}), options
+
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
         """Return those of the report beside it, but for what options say."""
         named: dict[str, Any] = {

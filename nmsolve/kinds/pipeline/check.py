@@ -60,9 +60,12 @@ def verify_plan(
     problem = given.problem
     bounds: Sequence[Bound] = ()
     about = ""
-    if (path.parent / CERTIFICATES).exists():
-        about, bounds = load_certificates(path.parent / CERTIFICATES)
-    same = report.get("problem") == problem.content_hash and (not bounds or about == problem.content_hash)
+    proofs = path.parent / CERTIFICATES
+    if proofs.exists():
+        about, bounds = load_certificates(proofs)
+    same = (
+        report.get("problem") == problem.content_hash == (about if proofs.exists() else problem.content_hash)
+    )
     text = (
         "report and certificates are about this problem"
         if same
@@ -83,7 +86,7 @@ def verify_plan(
     one = replace(plan, cores=np.where(plan.cores > 0, groups, 0))  # a replica of every stage
     legal = plan_complaint(problem, plan) is None
     if legal:
-        checks += _held_checks(given, plan, path.parent / CERTIFICATES, budget_of(o, report), o.bound)
+        checks += _held_checks(given, plan, proofs, budget_of(o, report), o.bound)
     checks += _stage_check(problem, plan, one, many, report)
     checks += _exchange_check(given, plan, report)
     checks += energy_checks(given, plan, one, report.get("energy"))

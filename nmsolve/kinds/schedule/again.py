@@ -64,9 +64,9 @@ def parse_again(text: str, run: Path | None) -> Again:
 
 
 def found_in(again: Again, folder: Path) -> Again:
-    """Return the same, with the schedule that ran taken from ``folder`` where it is not where it was."""
+    """Return the same, with the schedule that ran taken from ``folder``, if that has it."""
     beside = folder / EARLIER
-    if Path(again.run).exists() or not beside.exists():
+    if not beside.exists():
         return again
     return msgspec.structs.replace(again, run=str(beside.resolve()))
 

@@ -111,6 +111,15 @@ def program_checks(
     return checks
 
 
+def earlier_check(path: Path, problem: ScheduleProblem) -> CheckPart:
+    """Check what the file of a legal schedule that ran before says of units and processes; ``problem``: all of its processes."""
+    from nmsolve.kinds.check_fields import answer_check
+    from nmsolve.model.schedule.schedule_file import read_schedule
+
+    answer = read_schedule(path, problem, other_rules=True).answer
+    return answer_check(path, lambda to: write_answer(to, problem, answer), {"problem"})
+
+
 def _wrong_programs(problem: ScheduleProblem, file: ScheduleFile, seen: Reevaluation) -> str | None:
     """Return where queues or intervals of a file are not those of its schedule, or None."""
     assert file.queues is not None and file.on is not None

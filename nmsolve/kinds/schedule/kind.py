@@ -27,6 +27,7 @@ from nmsolve.kinds.schedule.statement import (
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run
 from nmsolve.model.schedule.problem import OBJECTIVES
 from nmsolve.report.figures import number, percent
 
@@ -283,16 +284,26 @@ class ScheduleKind(WholeKind):
     ) -> FileChecks:
         """Check the schedule by two programs, its queues and its bounds."""
         from nmsolve.kinds.check_whole import said_values, whole_file_checks
-        from nmsolve.kinds.schedule.check import ScheduleBounds, program_checks
+        from nmsolve.kinds.loading import read_object
+        from nmsolve.kinds.schedule.check import ScheduleBounds, earlier_check, program_checks
         from nmsolve.model.schedule.schedule_file import read_schedule
 
         file = read_schedule(path, given.problem)
         checks, values = self.answer_checks(given, file.answer, *said_values(report))
         checks += program_checks(given.problem, file) if values else []
-        return whole_file_checks(
+        found = whole_file_checks(
             report, inputs.before, self.a, "problem: file, machine and options", path.parent / self.proofs,
             ScheduleBounds(given.problem), (file.answer, checks, values), o,
         )  # fmt: skip
+        earlier = path.parent / EARLIER
+        if inputs.again is None or not earlier.exists():
+            return found
+        require_one_run(path.parent, [path.name, EARLIER])
+        whole = state_problem(msgspec.structs.replace(inputs, again=None)).problem
+        return found._replace(
+            checks=[*found.checks, earlier_check(earlier, whole)],
+            unread=((earlier.name, read_object(earlier), {"problem"}),),  # it had an objective of its own
+        )
 
     def rewritten(
         self, report: Mapping[str, Any], given: Given, inputs: ScheduleInputs, solution: Schedule,

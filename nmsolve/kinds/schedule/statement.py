@@ -140,7 +140,7 @@ def read_inputs(report: Path) -> tuple[dict[str, Any], ScheduleInputs]:
 
 
 def located(inputs: ScheduleInputs, folder: Path) -> ScheduleInputs:
-    """Return the inputs of a report in ``folder``, with the schedule that ran from there if it is not where it was."""
+    """Return the inputs of a report in ``folder``, with the schedule that ran from there, if it has it."""
     return (
         inputs
         if inputs.again is None

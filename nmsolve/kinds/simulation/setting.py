@@ -84,6 +84,8 @@ def setting_of(o: SimulateOptions, given: InMemory = FILES_ONLY) -> Setting:
     from nmsolve.model.routing.routes import Routes
 
     _require_one_kind(o)
+    if o.seed < 0:
+        raise InputError(f"the seed is {o.seed}", "--seed", "a whole number >= 0")
     config = router(o.config)
     if o.pattern is not None:
         return _of_pattern(o, o.pattern, config, given)
