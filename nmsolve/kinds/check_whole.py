@@ -269,7 +269,8 @@ def whole_checks(
     unread = again.unread | renamed
     read = {path.name, "report.json", "pipeline-report.json", *(name for name, *_ in found.unread)}
     read |= set() if found.bounds is None else {"certificates.json"}
-    left = [f for f in files if f not in read and (path.parent / f).exists()]
+    there = [f.relative_to(path.parent).as_posix() for name in files for f in sorted(path.parent.glob(name))]
+    left = [f for f in there if f not in read]
     own = "pipeline-report.json" if "pipeline-report.json" in files else "report.json"
     return [
         field_check(own, report, again.content, unread),
