@@ -40,6 +40,7 @@ ALL = "NMSOLVE_FORGED" in os.environ
 RUNS: dict[str, tuple[str, ...]] = {
     "map": ("map", "g.json", "-m", "two.toml", "--engines", "star,parts,first-fit"),
     "order": ("map", "g.json", "-m", "two.toml", "--objective", "cut,hops", "--engines", "cover,parts,first-fit"),
+    "budget": ("map", "g.json", "-m", "two.toml", "--warm-start", "order", "--migration-budget", "2", "--engines", "remap"),
     "xy": ("map", "g.json", "-m", "mesh:2x2", "--route", "xy", "--engines", "star,tabu"),
     "joint": ("map", "g.json", "-m", "mesh:2x2", "--route", "joint", "--objective", "max-link"),
     "turns": ("map", "g.json", "-m", "mesh:2x2", "--route", "chosen", "--objective", "max-link"),
@@ -75,6 +76,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if not out.exists():
             if RUNS[kind][0] == "route":
                 folder("xy")
+            if kind == "budget":
+                folder("order")
             told = [base / r if r not in RUNS[kind][:1] and (base / r).exists() else r for r in RUNS[kind]]
             done = run_here(*told, "-o", out, "-t", 20 if kind in ("turns", "joint") else 120, code=None)
             assert done.returncode in (0, 3), done.stderr

@@ -121,7 +121,11 @@ def _field_checks(
     routes = loaded.chosen_routes()
     return [
         field_check("report.json", report, again.content, again.unread),
-        mapping_check(loaded.folder / "mapping.json", loaded.graph, loaded.machine, {"run", *overridden}),
+        *(
+            mapping_check(loaded.folder / name, loaded.graph, loaded.machine, {"run", *overridden})
+            for name in ("mapping.json", "reference.json")
+            if (loaded.folder / name).exists()
+        ),
         *([] if routes is None else [_routes_check(loaded, routes, {"run", *overridden})]),
         not_read([("report.json", report, again.unread)], files),
     ]
