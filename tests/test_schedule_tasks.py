@@ -137,19 +137,26 @@ def test_interactions_run_where_the_unit_sets_of_both_networks_meet(tmp_path: Pa
             {"name": "b", "processes": [{"name": "1", "span": 1}], "sets": [["u2"], ["u3", "u4"]]},
         ],
         "interactions": [
-            {"name": "x", "between": ["a", "b"], "span": {"1": 4, "2": 3, "3": 2}, "sets": {"a": [["u1", "u2"], ["u4"]]},
+            {"name": "x", "between": ["a", "b"], "span": {"1": 4, "2": 3, "3": 2, "4": 2}, "sets": {"a": [["u1", "u2"], ["u4"]]},
              "after": ["a/1", "b/1"]},
         ],
     }  # fmt: skip
     found = read(tmp_path, content)
     p = found.problem
-    assert modes(found, "a+b/x") == [("u1+u2", 3, 0, 0), ("u3+u4", 3, 0, 0)]
+    assert modes(found, "a+b/x") == [("u2", 4, 0, 0), ("u4", 4, 0, 0)]
     k = p.labels.index("a+b/x")
     assert (p.task[k], p.partner[k]) == (0, 1)
     ends = {(p.labels[a], p.labels[b]) for a, b in zip(p.edges.source, p.edges.target, strict=True)}
     assert ends == {("a/1", "a+b/x"), ("b/1", "a+b/x"), ("a+b/x", "a/2")}
-    content["interactions"][0]["runs_on"] = "common"  # type: ignore[index]
-    assert modes(read(tmp_path, content), "a+b/x") == [("u2", 4, 0, 0), ("u4", 4, 0, 0)]
+    x = content["interactions"][0]
+    x["runs_on"] = "all"  # type: ignore[index]
+    assert modes(read(tmp_path, content), "a+b/x") == [("u1+u2", 3, 0, 0), ("u3+u4", 3, 0, 0)]
+    x["sets"] = {"a": [["u1", "u2"], ["u2", "u4"]], "b": [["u2", "u1", "u3"]]}  # type: ignore[index]
+    assert modes(read(tmp_path, content), "a+b/x") == [("u1+u2+u3", 2, 0, 0), ("u1+u2+u3+u4", 2, 0, 0)]
+    x["runs_on"] = "common"  # type: ignore[index]
+    assert modes(read(tmp_path, content), "a+b/x") == [("u1+u2", 3, 0, 0), ("u2", 4, 0, 0)]
+    x["runs_on"] = "one"  # type: ignore[index]
+    assert modes(read(tmp_path, content), "a+b/x") == [("u1", 4, 0, 0), ("u2", 4, 0, 0)]
 
 
 def test_periodic_networks_are_unrolled_over_the_hyperperiod(tmp_path: Path) -> None:

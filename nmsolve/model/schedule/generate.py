@@ -258,7 +258,12 @@ def _meeting(
         came = [After(f"{tasks[k].name}/p{halfway - 1}", 256, 0) for k in (a, b) if halfway]
         span = {"1": int(rng.integers(8, 24)), "2": int(rng.integers(6, 12)), "3": 5}
         return Interaction(
-            name=name, between=(tasks[a].name, tasks[b].name), span=span, sets=sets, after=list(came)
+            name=name,
+            between=(tasks[a].name, tasks[b].name),
+            span=span,
+            sets=sets,
+            runs_on="all",
+            after=list(came),
         )
     return None
 

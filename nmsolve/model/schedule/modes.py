@@ -107,14 +107,18 @@ class ModeTable:
     def add_interaction(
         self, p: Interaction, where: str, label: str, default: tuple[list[int], list[int]]
     ) -> None:
-        """Add the modes of an interaction: every pair of sets, one of each network, that have a unit in common.
+        """Add the modes of an interaction: one for every unit that two sets, one of each network, have in common.
+
+        Or as its ``runs_on`` says, for all these units together, or for all units of both sets.
 
         Raises
         ------
         InputError : no pair of sets meets; else as :meth:`add`
         """
-        if p.runs_on not in ("all", "common"):
-            raise InputError(f"runs_on is {p.runs_on!r}", f"{self.path}: {where}.runs_on", "all or common")
+        if p.runs_on not in ("one", "common", "all"):
+            raise InputError(
+                f"runs_on is {p.runs_on!r}", f"{self.path}: {where}.runs_on", "one, common or all"
+            )
         unknown = next((name for name in p.sets if name not in p.between), None)
         if unknown is not None:
             raise InputError(
@@ -132,7 +136,10 @@ class ModeTable:
             )
         members = self.sets.members
         lists = [(set(members[a]), [set(members[b]) for b in other]) for a in one]
-        met = [(a | b) if p.runs_on == "all" else (a & b) for a, bs in lists for b in bs if a & b]
+        pairs = [(a, b) for a, bs in lists for b in bs if a & b]
+        met = [a | b if p.runs_on == "all" else a & b for a, b in pairs]
+        if p.runs_on == "one":
+            met = [{unit} for unit in sorted(set().union(*met))]
         if not met:
             first, second = (", ".join(self.sets.text(s) for s in side[:6]) for side in (one, other))
             raise DoesNotFitError(

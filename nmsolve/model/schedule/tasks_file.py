@@ -123,14 +123,14 @@ class Process(_Strict):
 class Interaction(_Strict):
     """A process of two networks (M4.4): its unit sets are stated per network, and it runs where two of them meet.
 
-    ``runs_on``: ``all`` units of both sets, or only the ``common`` ones.
+    ``runs_on``: ``one`` unit that both sets have, all the ``common`` ones together, or ``all`` units of both.
     """
 
     name: Name
     between: tuple[str, str]
     span: Span | dict[str, Span]
     sets: dict[str, list[UnitSet] | str] = {}
-    runs_on: str = "all"
+    runs_on: str = "one"
     energy: Amount | None = None
     weights: Weights | None = None
     working: Amount | dict[str, Amount] = 0
