@@ -90,9 +90,23 @@ def test_plain_meshes(spec, chips, cores):
     assert (machine.chips, machine.cores, dict(machine.capacity)) == (chips, cores, {})
 
 
+def test_trees_of_groups():
+    """Distances by the level at which two cores part, the innermost groups first."""
+    machine = load_machine("TREE: 2:3:2, 1:10:2.5")
+    assert (machine.name, machine.size, machine.rows) == ("tree:2:3:2,1:10:2.5", 12, 1)
+    assert machine.distance_matrix[0].tolist() == [0, 1, 10, 10, 10, 10, *[2.5] * 6]
+    assert machine.distance_matrix[11].tolist() == [*[2.5] * 6, 10, 10, 10, 10, 1, 0]
+    assert load_machine("tree:3,4").distance_matrix.tolist() == [[0, 4, 4], [4, 0, 4], [4, 4, 0]]
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
+        ("tree:4:8", "cannot read"),
+        ("tree:4:8,1", "as many distances as levels"),
+        ("tree:4:8,1:ten", "cannot read"),
+        ("tree:4:0,1:2", "no core"),
+        ("tree:1000:1000,1:2", "at most 4096"),
         ("mesh:0x4", "no core"),
         ("mesh:4x4,0", "no core"),
         ("mesh:4", "cannot read"),

@@ -13,7 +13,7 @@ from search_fakes import QuietContext
 from nmsolve.heuristics.mapping.multilevel.annealing import halved, new_bench
 from nmsolve.heuristics.mapping.multilevel.bisect import split
 from nmsolve.heuristics.mapping.multilevel.coarsen import clustered, coarser
-from nmsolve.heuristics.mapping.multilevel.combining import Combining, separates
+from nmsolve.heuristics.mapping.multilevel.combining import Combining, combines, separates
 from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Found, Style
 from nmsolve.heuristics.mapping.multilevel.fm import refine_by_fm
 from nmsolve.heuristics.mapping.multilevel.graph import Graph, finest_graph
@@ -286,6 +286,16 @@ def test_only_networks_with_small_cuts_separate() -> None:
     layered = generate("snn", nodes=2000, synapses=20000, layers=4, directed=0)
     assert not separates(make_problem(layered, mesh, balance=0.05), 60)
     assert not separates(make_problem(triangulated(16), mesh), 60)
+    tree = load_machine("tree:4:4,1:10")
+    assert not separates(
+        make_problem(generate("snn", nodes=2000, synapses=12000, layers=4, directed=0), tree, balance=0.05),
+        60,
+    )
+    assert combines(
+        make_problem(generate("snn", nodes=2000, synapses=12000, layers=4, directed=0), tree, balance=0.05),
+        60,
+    )
+    assert not combines(make_problem(layered, tree, balance=0.05), 60)
 
 
 def test_automatic_mode_takes_it_where_time_is_short() -> None:

@@ -10,6 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nmsolve.hw.foreign_machines import foreign_machine
 from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, read_table
 from nmsolve.model.arguments import plain_arguments
@@ -21,6 +23,11 @@ from nmsolve.model.plugins import MACHINES, offered
 #: More cores than this are taken for a mistake (the largest published mesh, SpiNNaker with a million cores, has 1,036,800).
 MOST_CORES = 2**20
 
+#: A tree is a table of the distances of all cores.
+MOST_IN_TREE = 4096
+_TREE = re.compile(
+    r"tree:(\d{1,5}(?::\d{1,5}){0,7}),(\d{1,9}(?:\.\d{1,9})?(?::\d{1,9}(?:\.\d{1,9})?){0,7})", re.ASCII
+)
 _MESH = re.compile(r"mesh:(\d{1,18})x(\d{1,18})(?:,(\d{1,18})(?:x(\d{1,18}))?)?", re.ASCII)
 
 
@@ -32,6 +39,7 @@ def load_machine(spec: str | Path, chips: tuple[int, int] | None = None) -> Mach
     ----------
     spec : the name of a preset (:func:`list_presets`) or of a machine of another package; ``mesh:RxC`` (a plain mesh of R rows
         and C columns), ``mesh:RxC,AxB`` (A rows, B columns of such chips) or ``mesh:RxC,K`` (K chips in the squarest grid);
+        ``tree:A:B:C,a:b:c`` (groups of A cores, a from each other, B such groups in a larger one, b from each other, ...);
         or the path of a TOML file (``docs/machines.md``), or of an architecture of SANA-FE (``.yaml``, ``.yml``)
     chips : rows and columns of chips instead of the machine's own; all of them healthy and free
 
@@ -57,6 +65,8 @@ def list_presets() -> list[str]:
 def _load(spec: str) -> Machine:
     if spec.lower().startswith("mesh:"):
         return _mesh(spec)
+    if spec.lower().startswith("tree:"):
+        return _tree(spec)
     if spec.lower().endswith((".yaml", ".yml")):
         from nmsolve.hw.sanafe.read import read_architecture
 
@@ -76,7 +86,7 @@ def _load(spec: str) -> Machine:
         raise InputError(
             f"unknown machine {spec!r}",
             "",
-            f"{hint}one of {', '.join(every)}, mesh:RxC[,chips] or a TOML file",
+            f"{hint}one of {', '.join(every)}, mesh:RxC[,chips], tree:A:B,a:b or a TOML file",
         )
     table, where = other or (read_table(read_limited(spec, LARGEST_FILE), spec), spec)
     if "preset" in table:
@@ -141,6 +151,27 @@ def _mesh(spec: str) -> Machine:
         raise InputError(f"{spec} has no core", "", "at least one row, column and chip")
     _check_size(spec, rows * cols * chips[0] * chips[1])
     return Machine(spec.lower().replace(" ", ""), chips, (rows, cols))
+
+
+def _tree(spec: str) -> Machine:
+    match = _TREE.fullmatch(spec.lower().replace(" ", ""))
+    members = [int(text) for text in match[1].split(":")] if match else []
+    distances = [float(text) for text in match[2].split(":")] if match else []
+    if not members or len(members) != len(distances):
+        expected = "tree:A:B:C,a:b:c, as many distances as levels, e.g. tree:4:8:2,1:10:100"
+        raise InputError(f"cannot read {spec!r}", "", expected)
+    size = math.prod(members)
+    if size < 1:
+        raise InputError(f"{spec} has no core", "", "groups of at least one")
+    if size > MOST_IN_TREE:
+        raise InputError(f"the machine has {size} cores", spec, f"a tree of at most {MOST_IN_TREE}")
+    core = np.arange(size)
+    matrix = np.full((size, size), distances[-1])
+    for level in reversed(range(len(members) - 1)):
+        group = core // math.prod(members[: level + 1])
+        matrix[group[:, None] == group[None, :]] = distances[level]
+    np.fill_diagonal(matrix, 0.0)
+    return Machine(spec.lower().replace(" ", ""), (1, 1), (1, size), distance_matrix=matrix)
 
 
 def squarest(count: int) -> tuple[int, int]:

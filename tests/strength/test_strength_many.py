@@ -14,9 +14,15 @@ from strength_cases import at_most, board, casts, found, grid, mapped, near, run
 from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, External
 from nmsolve.heuristics.mapping.first_fit import FirstFit
 from nmsolve.heuristics.mapping.multilevel.combining import Combining
+from nmsolve.heuristics.mapping.multilevel.graph import finest_graph
+from nmsolve.heuristics.mapping.multilevel.levels import groups_of
 from nmsolve.heuristics.mapping.multilevel.mapper import Annealing
+from nmsolve.heuristics.mapping.multilevel.sections import Sections
+from nmsolve.heuristics.mapping.multilevel.threads import ALONE
+from nmsolve.heuristics.mapping.multilevel.tree import tree_of
 from nmsolve.heuristics.mapping.published.communities import Communities
 from nmsolve.heuristics.mapping.published.m2 import M2
+from nmsolve.hw.machines import load_machine
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.formats.nmz import save
 from nmsolve.model.machine import Machine
@@ -89,6 +95,18 @@ def test_deep_goes_on() -> None:
 def test_deep_on_its_tree() -> None:
     """Fails if all regions are halved on the coarsest level, or heavy edges are not the first to be matched."""
     at_most(found(Combining(), MappingProblem(near(3000, 6), board(6, 6), "hops", (), 88), 4, stops=40), 4800)
+
+
+def test_by_level() -> None:
+    """Fails if borders of groups are not refined by minimum cuts, or divisions stay as they were made; the mean of four seeds."""
+    problem = MappingProblem(near(3000, 6, 2), load_machine("tree:4:4:2,1:10:100"), "hops", (), 99)
+    graph, tree = finest_graph(problem), tree_of(problem)
+    board = tree.boards[-1]
+    top = groups_of(board.distance)
+    assert top is not None
+    search, value = Sections(graph, board, top, lambda: False), mapped(problem)
+    found = [search.mapping(seed, 0.0, ALONE) for seed in range(4)]
+    at_most(sum(value(tree.cores[pos]) for pos in found if pos is not None) / len(found), 29_900)
 
 
 def test_external() -> None:

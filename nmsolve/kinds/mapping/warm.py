@@ -15,8 +15,10 @@ from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.multilevel.coarsen import NEIGHBOURS, thinned
 from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Style
 from nmsolve.heuristics.mapping.multilevel.graph import finest_graph
+from nmsolve.heuristics.mapping.multilevel.levels import groups_of
 from nmsolve.heuristics.mapping.multilevel.lines import lines_of
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
+from nmsolve.heuristics.mapping.multilevel.sections import Sections
 from nmsolve.heuristics.mapping.multilevel.threads import ALONE
 from nmsolve.heuristics.mapping.multilevel.tree import tree_of
 from nmsolve.heuristics.rng import new_rng
@@ -77,12 +79,16 @@ def _thin() -> None:
 
 
 def _combine() -> None:
-    """Make two mappings of a small graph from scratch, and one within both."""
+    """Make two mappings of a small graph from scratch, and one within both; and one level by level, on a tree of cores."""
     problem = make_problem(_graph(600, False), load_machine("mesh:2x2"), balance=0.2)
     cycle = Cycle(finest_graph(problem), tree_of(problem), lambda: False)
     one, other = (cycle.from_scratch(Style(join=join), 1, ALONE) for join in (False, True))
     assert one is not None and other is not None
     assert cycle.within(one.pos, other.pos, 1, ALONE) is not None
+    board = tree_of(make_problem(_graph(600, False), load_machine("tree:2:2,1:9"), balance=0.2)).boards[-1]
+    top = groups_of(board.distance)
+    assert top is not None
+    assert Sections(cycle.graph, board, top, lambda: False).mapping(1, 0.0, ALONE) is not None
 
 
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:

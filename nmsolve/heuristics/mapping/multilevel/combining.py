@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
-
-import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import filled
 from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Found, Style
 from nmsolve.heuristics.mapping.multilevel.graph import finest_graph
-from nmsolve.heuristics.mapping.multilevel.threads import ALONE, Threads
+from nmsolve.heuristics.mapping.multilevel.levels import groups_of
+from nmsolve.heuristics.mapping.multilevel.pool import STYLES, Pool
+from nmsolve.heuristics.mapping.multilevel.sections import Sections
+from nmsolve.heuristics.mapping.multilevel.threads import Threads
 from nmsolve.heuristics.mapping.multilevel.tree import MOST_BLOCKS, tree_of
-from nmsolve.heuristics.rng import below, new_rng, uniform
 from nmsolve.model import clock
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
@@ -20,16 +19,19 @@ from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
-#: Part of the time for mappings from scratch; and mappings that are kept.
-STARTS, KEPT = 0.4, 6
+#: Part of the time for mappings from scratch.
+STARTS = 0.4
+#: Share of the time at which the division level by level ends; and part of it that a first mapping may take.
+BY_LEVEL, FIRST = 0.75, 1 / 3
 #: With less than this for every connection and direction, in seconds, the first mapping is a quick one: others take about 1 us.
 HURRY = 1.2e-6
-#: Part of the cycles that combine two mappings; and how far down the list the better one is on average.
-COMBINED, DOWN = 0.9, 1.5
 #: A network separates if fewer edges than this cross between cores on a coarse level, for the root of nodes times cores: 2 to 6
 #: on Delaunay graphs, more than 10 on grids in three dimensions (twice that before refinement); and if that is so much more
 #: than what crosses between halves, for the root of the cores: 2 on planar graphs, 0.4 where there are as many blocks as cores.
 CROSSING, UNREFINED, GROWS = 8.0, 2.0, 0.8
+#: On machines with levels they are better whatever crosses, up to this many neighbours for a node: after 12 CPU seconds 21 %
+#: on a grid in three dimensions (6 neighbours), the same on layers of windows (17), 1 % worse on layers of 8,000 nodes (24).
+FEW = 16
 #: None does with more neighbours for a node than this; and where cores are fuller than this, clusters do not fit.
 DENSE, FULL = 64, 0.985
 #: On a network that separates annealing is better on a mesh with more nanoseconds than this for every connection, times the third
@@ -39,12 +41,6 @@ HURRIED, CUT_NODES = 42, 5000
 #: Part of the time that it may take to see this, by the seconds that each edge takes; and part after which it is given up: other
 #: work on the machine may take four fifths of it.
 PROBE, PROBED, GIVEN_UP = 0.2, 2.5e-7, 0.5
-#: Starts after the first are made in these ways in turn: which one suits a graph is not known before.
-STYLES = tuple(
-    Style(join=join, nodes_per_block=nodes, starts=2, fm=False)
-    for nodes in (24, 12)
-    for join in (False, True)
-)
 
 
 class Combining:
@@ -71,7 +67,25 @@ class Combining:
 
 def combines(problem: MappingProblem, seconds: float) -> bool:
     """Return whether starts and combinations are better than annealing in a run of this many ``seconds``."""
+    if problem.machine.distance_matrix is not None and by_level(problem):
+        return True
     return promising(problem, seconds) and separates(problem, seconds)
+
+
+def by_level(problem: MappingProblem) -> bool:
+    """Return whether the machine has levels, and clusters fit in its cores, of a network with few neighbours for a node."""
+    if len(problem.graph.traffic[1]) > FEW * problem.n or not clusters_fit(problem):
+        return False
+    return groups_of(tree_of(problem).boards[-1].distance) is not None
+
+
+def clusters_fit(problem: MappingProblem) -> bool:
+    """Return whether the network is sparse, and cores hold many nodes and are not full to the last place."""
+    if Combining.refuses(problem) is not None or len(problem.graph.traffic[1]) > DENSE * problem.n:
+        return False
+    cores, room = int(problem.machine.usable.sum()), problem.capacity[problem.machine.usable].sum(axis=0)
+    full = bool((problem.sizes.sum(axis=0) > FULL * room).any())
+    return cores > 1 and not full and problem.n >= Style().nodes_per_block * cores
 
 
 def promising(problem: MappingProblem, seconds: float) -> bool:
@@ -90,14 +104,11 @@ def separates(problem: MappingProblem, seconds: float) -> bool:
     ``seconds`` : of the run; it takes a fifth of them at most (half on a busy machine), or says False, as it does where there is
     nothing to coarsen
     """
-    traffic = problem.graph.traffic
-    if Combining.refuses(problem) is not None or len(traffic[1]) > DENSE * problem.n:
-        return False
-    cores, edges = int(problem.machine.usable.sum()), len(traffic[1]) / 2
     end = clock.now() + GIVEN_UP * seconds
-    room = problem.capacity[problem.machine.usable].sum(axis=0)
-    full = bool((problem.sizes.sum(axis=0) > FULL * room).any())
-    if cores < 2 or full or problem.n < Style().nodes_per_block * cores or edges * PROBED > PROBE * seconds:
+    if not clusters_fit(problem):
+        return False
+    cores, edges = int(problem.machine.usable.sum()), len(problem.graph.traffic[1]) / 2
+    if edges * PROBED > PROBE * seconds:
         return False
     most = CROSSING * problem.n**0.5 / max(1.0, edges)
     cycle = Cycle(finest_graph(problem), tree_of(problem), lambda: clock.now() > end)
@@ -109,13 +120,13 @@ def separates(problem: MappingProblem, seconds: float) -> bool:
 
 
 class _Search:
-    """The best mappings so far, and what is made of them. The same for a seed, a number of threads and of rounds."""
+    """Mappings of one problem from scratch, level by level where the machine has levels, and what is made of them."""
 
     def __init__(self, problem: MappingProblem, context: Context) -> None:
         self._context, self._tree = context, tree_of(problem)
-        self._cycle = Cycle(finest_graph(problem), self._tree, self.stop)
-        self._kept: list[Found] = []
-        self._rng, self._tasks = new_rng(context.seed), 0
+        self._top = groups_of(self._tree.boards[-1].distance)
+        self._cycle = Cycle(finest_graph(problem), self._tree, self.stop, flow=self._top is not None)
+        self._pool = Pool(self._cycle, context.seed, self._offer)
         self._stopped, self._thread = False, threading.get_ident()
         self._seconds = max(1e-3, context.time_left())
 
@@ -127,45 +138,33 @@ class _Search:
 
     def run(self, known: IntArray | None, threads: Threads) -> None:
         """Search until told to stop; ``known`` (n,) is a mapping to go on from."""
-        hurried = self._seconds < HURRY * self._cycle.graph.ptr[-1]
-        self._keep(
-            self._cycle.from_scratch(STYLES[0] if hurried else Style(), self._seed(), threads),
-            "deep multilevel",
-        )
+        cycle, pool = self._cycle, self._pool
+        hurried = self._seconds < HURRY * cycle.graph.ptr[-1]
+        style = STYLES[0] if hurried or self._top is not None else Style()
+        pool.keep(cycle.from_scratch(style, pool.seed(), threads), "deep multilevel")
         if known is not None and (pos := self._positions(known)) is not None:
-            self._keep(self._cycle.within(pos, None, self._seed(), threads), "v-cycle from the start")
+            pool.keep(cycle.within(pos, None, pool.seed(), threads), "v-cycle from the start")
+        self._by_level(threads)
         while not self.stop() and self._over() < STARTS:
-            styles = [STYLES[(self._tasks + i) % len(STYLES)] for i in range(threads.count)]
-            tasks = [partial(self._cycle.from_scratch, style, self._seed(), ALONE) for style in styles]
-            for found in threads.each(tasks):
-                self._keep(found, "deep multilevel")
-        while self._kept and not self.stop():
-            for found in threads.each([self._from_kept() for _ in range(threads.count)]):
-                self._keep(found, "combination")
+            pool.start(threads)
+        while pool.kept and not self.stop():
+            pool.combine(threads)
+
+    def _by_level(self, threads: Threads) -> None:
+        """Divide the nodes level by level if the machine has levels, and the first mapping took little enough of the time."""
+        over = self._over()
+        if self._top is None or over > FIRST * BY_LEVEL:
+            return
+        sections = Sections(self._cycle.graph, self._tree.boards[-1], self._top, self.stop)
+        pos = sections.mapping(self._pool.seed(), (BY_LEVEL - over) * self._seconds, threads)
+        if pos is not None:
+            self._pool.keep(self._cycle.improved(pos, self._pool.seed(), threads), "level by level")
 
     def _over(self) -> float:
         return 1.0 - self._context.time_left() / self._seconds
 
-    def _seed(self) -> int:
-        self._tasks += 1
-        return (self._context.seed * 1_000_003 + self._tasks) & 0x7FFF_FFFF
-
-    def _from_kept(self) -> partial[Found | None]:
-        """Return the next cycle: within one mapping, or within two."""
-        last = len(self._kept) - 1
-        first = min(last, int(-DOWN * np.log(1.0 - uniform(self._rng))))
-        second = below(self._rng, last + 1) if uniform(self._rng) < COMBINED else first
-        other = None if second == first else self._kept[second].pos
-        return partial(self._cycle.within, self._kept[first].pos, other, self._seed(), ALONE)
-
-    def _keep(self, found: Found | None, move: str) -> None:
-        """Keep a mapping if it is among the best, each cost once; offer it if it is the best."""
-        if found is None:
-            return
-        best = not self._kept or found[:2] < self._kept[0][:2]
-        if all(found[:2] != other[:2] for other in self._kept):
-            self._kept = sorted([*self._kept, found], key=lambda one: one[:2])[:KEPT]
-        if best and found.over == 0:
+    def _offer(self, found: Found, move: str) -> None:
+        if found.over == 0:
             self._context.offer(self._tree.cores[found.pos], move)
 
     def _positions(self, core: IntArray) -> Int32Array | None:

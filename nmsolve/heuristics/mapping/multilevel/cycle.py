@@ -11,6 +11,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.bisect import split
 from nmsolve.heuristics.mapping.multilevel.coarsen import coarser
+from nmsolve.heuristics.mapping.multilevel.flow import refine_by_flow
 from nmsolve.heuristics.mapping.multilevel.fm import refine_by_fm
 from nmsolve.heuristics.mapping.multilevel.graph import Board, Graph
 from nmsolve.heuristics.mapping.multilevel.moves import (
@@ -38,6 +39,8 @@ HALF_SLACK, TRIES, PASSES = 0.02, 6, 4
 ROUNDS, BOLD = (8, 12), (0.25, 0.75)
 #: Passes of FM, moves without gain, and seeds of a search; up to this many nodes more of each pays.
 FM, FM_SMALL, SMALL = (4, 25, 4), (4, 40, 4), 20_000
+#: Rounds of flows between pairs of blocks, and how far from the border they reach: steps, and part of a block's volume.
+FLOW_ROUNDS, FLOW_STEPS, FLOW_WIDE = 2, 8, 0.3
 #: Neighbours of a cluster, and how many times those of a node, that networks which separate do not have on any level.
 MANY, MORE = 30.0, 4.0
 
@@ -76,10 +79,11 @@ class Cycle:
     Parameters
     ----------
     stop : asked before every step; then what is left is only what makes the mapping feasible
+    flow : whether pairs of cores are refined by minimum cuts, too
     """
 
-    def __init__(self, graph: Graph, tree: Tree, stop: Callable[[], bool]) -> None:
-        self.graph, self.tree, self._stop = graph, tree, stop
+    def __init__(self, graph: Graph, tree: Tree, stop: Callable[[], bool], flow: bool = False) -> None:
+        self.graph, self.tree, self._stop, self._flow = graph, tree, stop, flow
         self._total = graph.sizes.sum(axis=0)
 
     def from_scratch(self, style: Style, seed: int, threads: Threads) -> Found | None:
@@ -135,6 +139,12 @@ class Cycle:
         if labels:
             self._refined(levels[-1], -1, coarse, False, style, seed, threads)
         return self._up(levels, labels, len(labels), coarse, style, seed, threads)
+
+    def improved(self, pos: Int32Array, seed: int, threads: Threads) -> Found:
+        """Return what becomes of a mapping ``pos`` (n,) on the finest level alone."""
+        pos = pos.copy()
+        over, paid = self._refined(self.graph, -1, pos, True, Style(), seed, threads)
+        return Found(over, paid, pos)
 
     def _levels(
         self, join: bool, seed: int, inside: Int32Array | None, threads: Threads, many: float = np.inf
@@ -235,6 +245,8 @@ class Cycle:
             before = cost(g, board, pos, threads)
             rng = new_rng(seed, 1)
             refine_by_fm(g, board, s, divisions, passes, patience, together, threads, before, rng, self._stop)
+        if self._flow and depth < 0 and style.fm and len(board.share) > 1 and not self._stop():
+            refine_by_flow(g, board, s, FLOW_ROUNDS, new_rng(seed, 2), self._stop, FLOW_STEPS, FLOW_WIDE)
         return excess(s), cost(g, board, pos, threads)
 
     def _room(self, board: Board, g: Graph) -> IntArray:

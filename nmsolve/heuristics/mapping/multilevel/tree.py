@@ -94,14 +94,18 @@ def _made(problem: MappingProblem) -> Tree:
     largest = np.maximum(1, capacity.max(axis=0)) if len(cores) else capacity
     share = (capacity / largest).min(axis=1) if capacity.shape[1] else np.ones(len(cores))
     finest = board_of(distance, capacity, share.astype(np.float64), allowed)
-    grown = _grown(cores, finest, places)
+    out = grown(cores, finest, places)
     tiles = np.full(problem.cores, -1, np.int32)
-    tiles[grown.cores] = np.arange(len(cores), dtype=np.int32)
+    tiles[out.cores] = np.arange(len(cores), dtype=np.int32)
     tiles[usable] = tiles[cores[tile]]
-    return replace(grown, tiles=tiles)
+    return replace(out, tiles=tiles)
 
 
-def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
+def grown(cores: IntArray, finest: Board, places: FloatArray | None = None) -> Tree:
+    """Return the tree of the blocks of a board, which are called ``cores`` (K,), without tiles.
+
+    ``places`` : (K, 2) where they lie on a mesh; else they are halved by their distances
+    """
     fronts = [[np.arange(len(cores))]]
     links: list[tuple[IntArray, IntArray]] = []
     while any(len(region) > 1 for region in fronts[-1]):
