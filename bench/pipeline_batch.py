@@ -37,8 +37,8 @@ from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.goals import SLOWEST, Batch
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.pipeline.batch import bound_of
 from nmsolve.solvers.pipeline.fit import require_fit
+from nmsolve.solvers.pipeline.partition import bound_of
 
 #: Columns of the tables.
 HEADS = {

@@ -19,12 +19,11 @@ from nmsolve.heuristics.schedule.genetic import ActivityLists
 from nmsolve.heuristics.schedule.rules import heft, peft, published
 from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.heuristics.schedule.tabu import TabuBlocks
-from nmsolve.hw.schedule.noise import noisy_runs
-from nmsolve.hw.schedule.simulator import difference, queues_of, simulate
+from nmsolve.hw.schedule.simulator import difference, noisy_runs, queues_of, simulate
 from nmsolve.model.schedule.problem import NEVER, Items, Modes, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.solvers.schedule.api import ScheduleChecker
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
-from nmsolve.solvers.schedule.checker import ScheduleChecker
 
 
 class Looks(QuietContext):

@@ -19,7 +19,7 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.pipeline.batch import bound_of
+from nmsolve.solvers.pipeline.partition import bound_of
 
 
 def random_dag(seed: int, layers: int, cores: int, largest: int, **settings: object) -> PipelineProblem:

@@ -18,9 +18,8 @@ from machines_support import two
 from onnx_support import model, saved, value, weight
 from operators_support import Sketch
 
-from nmsolve.hw.assignment.fit import Sample, fitted
 from nmsolve.hw.assignment.library import LARGEST_FILE, SCHEMA, Library
-from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused, Key, family_of, key_of
+from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused, Key, Sample, family_of, fitted, key_of
 from nmsolve.hw.assignment.profile import integer_gain
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model.errors import InputError

@@ -9,7 +9,7 @@ from assign_networks_support import all_solutions, random_network
 from nmsolve.model.assignment.contract import contracted
 from nmsolve.model.assignment.network import network_cost
 from nmsolve.solvers.assignment.api import solve_network
-from nmsolve.solvers.assignment.fixing import better_only
+from nmsolve.solvers.assignment.network_cpsat import better_only
 
 
 @pytest.mark.parametrize("seed", [0, 2, 3, 4, 5, 6, 7])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx_support import model, own_inference, saved, value, weight
 
-from nmsolve.heuristics.pipeline.room import Room
+from nmsolve.heuristics.pipeline.chain import Room
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import Layers, layers_of

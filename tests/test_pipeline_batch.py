@@ -31,7 +31,7 @@ from nmsolve.model.pipeline.goals import SLOWEST, Batch
 from nmsolve.model.pipeline.groups import OffChip
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
+from nmsolve.solvers.pipeline.partition import ChainBatch, bound_of
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 
 TRIES = int(os.environ.get("NMSOLVE_BATCH", "200"))

@@ -24,7 +24,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.goals import SLOWEST, Energy
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
-from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
+from nmsolve.solvers.pipeline.partition import ChainBatch, bound_of
 from nmsolve.solvers.pipeline.registry import plan_of
 
 TRIES = int(os.environ.get("NMSOLVE_ENERGY", "200"))

@@ -26,7 +26,7 @@ from programs_support import (
 
 from nmsolve.hw.assignment.programs.manifest import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.run import run_programs
-from nmsolve.hw.assignment.programs.runs import runs_of
+from nmsolve.hw.assignment.programs.split import runs_of
 from nmsolve.hw.assignment.programs.write import unit_entries, write_pieces
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.nodes import all_nodes, scope_of

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from schedule_support import random_problem, random_schedule
 
-from nmsolve.hw.schedule.power import gaps_of
+from nmsolve.hw.schedule.evaluate import gaps_of
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import ScheduleProblem

@@ -29,8 +29,7 @@ from nmsolve.heuristics.schedule.decode import (
 from nmsolve.heuristics.schedule.decode import WEIGHTED as WEIGHTED_SUM
 from nmsolve.heuristics.schedule.rules import NO_TASTE
 from nmsolve.heuristics.schedule.shift import shift_starts
-from nmsolve.hw.schedule.evaluate import all_objectives
-from nmsolve.hw.schedule.power import powered
+from nmsolve.hw.schedule.evaluate import all_objectives, powered
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmsolve.check.schedule.reevaluate import reevaluate
-from nmsolve.hw.schedule.evaluate import all_objectives, energies
-from nmsolve.hw.schedule.power import gaps_of
+from nmsolve.hw.schedule.evaluate import all_objectives, energies, gaps_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.schedule import Schedule

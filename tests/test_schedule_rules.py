@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.schedule.ranks import by_priority, optimistic
+from nmsolve.heuristics.schedule.insertion import by_priority, optimistic
 from nmsolve.heuristics.schedule.rules import (
     CRITERIA,
     Heft,

@@ -17,7 +17,7 @@ from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.heuristics.schedule.windows import open_window, window_of
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
-from nmsolve.solvers.schedule.checker import ScheduleChecker
+from nmsolve.solvers.schedule.api import ScheduleChecker
 from tests.schedule_support import random_problem
 from tests.strength.counted import Counted
 

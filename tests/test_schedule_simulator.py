@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.hw.schedule.evaluate import all_objectives, energies
 from nmsolve.hw.schedule.faults import reschedule, with_history
-from nmsolve.hw.schedule.noise import noisy_runs
-from nmsolve.hw.schedule.simulator import difference, plan_of, queues_of, simulate
+from nmsolve.hw.schedule.simulator import difference, noisy_runs, plan_of, queues_of, simulate
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.problem import ScheduleProblem

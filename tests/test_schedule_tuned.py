@@ -22,7 +22,7 @@ from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.solvers.schedule.checker import ScheduleChecker
+from nmsolve.solvers.schedule.api import ScheduleChecker
 from tests.schedule_support import random_problem, whole
 from tests.strength.counted import Counted
 

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from command_support import run_here
 
-from nmsolve.hw.pipeline import trace as pipeline_trace_module
-from nmsolve.hw.pipeline.batches import batch_time
+from nmsolve.hw.pipeline import batches as pipeline_trace_module
+from nmsolve.hw.pipeline.batches import batch_time, pipeline_trace
 from nmsolve.hw.pipeline.stages import stage_loads
-from nmsolve.hw.pipeline.trace import pipeline_trace
 from nmsolve.kinds.run_trace import run_trace
 from nmsolve.model.bound import Event
 from nmsolve.model.pipeline.groups import Groups

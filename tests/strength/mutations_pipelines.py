@@ -12,7 +12,7 @@ _PLANS = "../differential/test_contiguous.py"
 _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
 _BATCH = "../test_pipeline_batch.py"
-_KERNELS, _COSTS = "heuristics/pipeline/batch_kernels.py", "heuristics/pipeline/stage_costs.py"
+_KERNELS, _COSTS = "heuristics/pipeline/batch_kernels.py", "heuristics/pipeline/chain_loads.py"
 _ENERGY, _TABLES = "../test_pipeline_energy.py", "../test_cli_pipeline_energy.py"
 _GOALS = "model/pipeline/goals.py"
 _REPLICAS, _BORDER = "../test_pipeline_replicas.py", "../test_pipeline_border.py"
@@ -225,7 +225,7 @@ PIPELINES = [
              "        if c > 1 and time == times[c - 2] and memory is None:\n", "        if c < len(times):\n", False),
     Mutation("recheck", "memory of a core", _COVER, _C,
              "limit = cores * Fraction", "limit = Fraction", False),
-    Mutation("cover", "groups have the prices of the work", "test_strength_pipeline.py::test_cover_groups", _V + "climb.py",
+    Mutation("cover", "groups have the prices of the work", "test_strength_pipeline.py::test_cover_groups", _V + "sweeping.py",
              "price = share * self.center + (1 - share) * best.item / best.item.sum()", "price = self.center"),
     Mutation("cover", "ways may break limits", _COVER, _E,
              "        if needs[r] > asked.limit[r]:\n", "        if False:\n", False),

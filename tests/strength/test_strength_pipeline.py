@@ -22,10 +22,9 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.pipeline import cover_engine
-from nmsolve.solvers.pipeline.batch import ChainBatch
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
-from nmsolve.solvers.pipeline.partition import Chain, Downsets
+from nmsolve.solvers.pipeline.partition import Chain, ChainBatch, Downsets
 from nmsolve.solvers.pipeline.resplit import Resplit
 
 

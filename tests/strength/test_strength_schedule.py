@@ -15,7 +15,7 @@ from nmsolve.heuristics.schedule.tabu import TabuBlocks
 from nmsolve.model.schedule.build import bare_edges, no_items, plain_units, unit_sets
 from nmsolve.model.schedule.problem import NEVER, Modes, Network, ScheduleProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.schedule.checker import ScheduleChecker
+from nmsolve.solvers.schedule.api import ScheduleChecker
 
 
 def run(engine: Any, problem: ScheduleProblem, **context: Any) -> Counted:

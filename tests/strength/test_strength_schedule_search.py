@@ -18,8 +18,8 @@ from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.model.schedule.generate import generate_problem
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.schedule.api import ScheduleChecker
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
-from nmsolve.solvers.schedule.checker import ScheduleChecker
 
 
 def run(engine: Any, problem: ScheduleProblem, **context: Any) -> Counted:

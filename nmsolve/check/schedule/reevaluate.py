@@ -1,6 +1,6 @@
 """Re-evaluation of schedules for ``verify``, event by event, in plain Python.
 
-Shares no code with :mod:`nmsolve.model.schedule.check`, :mod:`nmsolve.hw.schedule.power` and :mod:`nmsolve.hw.schedule.evaluate`.
+Shares no code with :mod:`nmsolve.model.schedule.check` and :mod:`nmsolve.hw.schedule.evaluate`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The engine ``list-schedule``: a first schedule by upward ranks, then annealing of units, order and fusion."""
+"""The engine ``list-schedule``: a first schedule by upward ranks, then annealing of units, orders and fusion by the
+evaluator's own figures, compiled.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,147 @@ import time
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.anneal import anneal
-from nmsolve.heuristics.assignment.compiled_values import State, ground_of, state_of, values, work_of
+from nmsolve.heuristics.assignment.compiled_values import (
+    MAKESPAN,
+    Ground,
+    State,
+    ValueArrays,
+    ground_of,
+    state_of,
+    values,
+    work_of,
+)
 from nmsolve.heuristics.assignment.orders import able_together, earliest_finish
-from nmsolve.heuristics.rng import new_rng
+from nmsolve.heuristics.rng import below, new_rng, uniform
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.compiled import plain
 from nmsolve.model.engine import Context
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
+
+
+@plain
+def anneal(
+    g: Ground,
+    now: State,
+    best: State,
+    trial: State,
+    w: ValueArrays,
+    rng: AnyArray,
+    steps: int,
+    hot: float,
+    cold: float,
+    level: FloatArray,
+    result: FloatArray,
+) -> None:
+    """Try ``steps`` moves from state ``now``; ``best`` takes the best legal one, ``trial`` is overwritten.
+
+    Parameters
+    ----------
+    hot, cold : costs that are accepted with probability 1/e at the beginning and at the end
+    level : (2,) the cost of ``now`` and of ``best``; changed
+    result : (2,) overwritten
+    """
+    _copy(now, trial)
+    for step in range(steps):
+        heat = hot * (cold / hot) ** (step / steps)
+        if not _move(g, trial, rng):
+            continue
+        values(g, trial, w, result)
+        worse = result[0] - level[0]
+        if worse <= 0.0 or uniform(rng) < np.exp(-worse / heat):
+            _copy(trial, now)
+            level[0] = result[0]
+            if result[1] == 1.0 and result[0] < level[1]:
+                level[1] = result[0]
+                _copy(trial, best)
+        else:
+            _copy(now, trial)
+
+
+@plain
+def _copy(a: State, b: State) -> None:
+    """Make ``b`` equal to ``a``."""
+    for i in range(len(a.unit)):
+        b.unit[i], b.rank[i], b.order[i] = a.unit[i], a.rank[i], a.order[i]
+    for k in range(len(a.allow)):
+        b.allow[k] = a.allow[k]
+
+
+@plain
+def _move(g: Ground, s: State, rng: AnyArray) -> bool:
+    """Change something at random; False if nothing changed."""
+    draw = uniform(rng)
+    if g.goal == MAKESPAN and draw < 0.25:
+        return bool(_shift(g, s, rng))
+    if len(s.allow) > 0 and draw < 0.35:
+        k = below(rng, len(s.allow))
+        s.allow[k] = 1 - s.allow[k]
+        return True
+    j = below(rng, g.time.shape[1])
+    i = below(rng, len(s.unit))
+    if draw < 0.5:
+        return bool(_put(g, s, i, j))
+    if draw < 0.6:
+        other = below(rng, len(s.unit))
+        a, b = s.unit[i], s.unit[other]
+        return bool(_put(g, s, i, b)) and bool(_put(g, s, other, a))
+    length = 1 + below(rng, 2 << below(rng, 7))
+    changed = False
+    if draw < 0.75:
+        for r in range(s.rank[i], min(len(s.unit), s.rank[i] + length)):
+            changed = bool(_put(g, s, s.order[r], j)) or changed
+        return changed
+    for _ in range(length):
+        changed = bool(_put(g, s, i, j)) or changed
+        tensors = g.made_at[i + 1] - g.made_at[i]
+        if tensors == 0:
+            break
+        t = g.made[g.made_at[i] + below(rng, tensors)]
+        users = g.users_at[t + 1] - g.users_at[t]
+        if users == 0:
+            break
+        i = g.users[g.users_at[t] + below(rng, users)]
+    return changed
+
+
+@plain
+def _put(g: Ground, s: State, i: int, j: int) -> bool:
+    """Put the operators that share a unit with ``i`` on unit ``j``, if it can run them; False if that changes nothing."""
+    if s.unit[i] == j:
+        return False
+    begin, end = g.operators_at[g.item[i]], g.operators_at[g.item[i] + 1]
+    for e in range(begin, end):
+        if g.time[g.operators[e], j] < 0:
+            return False
+    for e in range(begin, end):
+        s.unit[g.operators[e]] = j
+    return True
+
+
+@plain
+def _shift(g: Ground, s: State, rng: AnyArray) -> bool:
+    """Move an operator to another place in the order, after all that it needs and before all that need it."""
+    i = below(rng, len(s.unit))
+    low, high, place = 0, len(s.unit) - 1, s.rank[i]
+    for e in range(g.needs_at[i], g.needs_at[i + 1]):
+        low = max(low, s.rank[g.source[g.needs[e]]] + 1)
+    for e in range(g.made_at[i], g.made_at[i + 1]):
+        t = g.made[e]
+        for f in range(g.users_at[t], g.users_at[t + 1]):
+            high = min(high, s.rank[g.users[f]] - 1)
+    if high <= low:
+        return False
+    to = low + below(rng, high - low + 1)
+    step = 1 if to > place else -1
+    for r in range(place, to, step):
+        s.order[r] = s.order[r + step]
+        s.rank[s.order[r]] = r
+    s.order[to] = i
+    s.rank[i] = to
+    return bool(to != place)
+
 
 #: Relative costs that are accepted with probability 1/e at the beginning of annealings, in turn, and at the end.
 HOT, COLD = (0.02, 0.3, 0.005, 0.1), 1e-5
@@ -94,7 +228,7 @@ class ListSearch:
         costs = [self._cost(state) for state in states]
         cost, legal = min(costs, key=lambda c: (not c[1], c[0]))
         state = states[costs.index((cost, legal))]
-        self._now, self._best, self._trial = (_copy(state) for _ in range(3))
+        self._now, self._best, self._trial = (_twin(state) for _ in range(3))
         self._level[:] = cost, cost if legal else np.inf
 
     def take(self, answer: Assignment) -> None:
@@ -112,7 +246,7 @@ class ListSearch:
         """
         before = float(self._level[1])
         if np.isfinite(before):
-            self._now = _copy(self._best)
+            self._now = _twin(self._best)
             self._level[0] = before
         total, chunk, heat = steps * self.problem.count, 200, hot
         worth = max(1.0, float(self._level[0]))
@@ -149,5 +283,5 @@ class ListSearch:
         return state_of(answer.unit, answer.rank, answer.fused)
 
 
-def _copy(state: State) -> State:
+def _twin(state: State) -> State:
     return State(*(array.copy() for array in state))

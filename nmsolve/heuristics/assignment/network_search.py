@@ -1,6 +1,6 @@
 """The engine ``subgraphs``: solutions of any sum of costs by block moves on random trees of the contracted network.
 
-It begins with the answer that messages and prices of memory suggest (:mod:`.message_ascent`), or with the best one known, and
+It begins with the answer that messages and prices of memory suggest (:mod:`.messages`), or with the best one known, and
 anneals from the best again and again (:mod:`.block_moves`).
 """
 
@@ -12,8 +12,7 @@ import time
 import numpy as np
 
 from nmsolve.heuristics.assignment.block_moves import Block, Needs, State, anneal, measure, round_messages
-from nmsolve.heuristics.assignment.message_ascent import MessageAscent
-from nmsolve.heuristics.assignment.messages import Network
+from nmsolve.heuristics.assignment.messages import MessageAscent, Network
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.model import clock
 from nmsolve.model.assignment.contract import Contracted, contracted

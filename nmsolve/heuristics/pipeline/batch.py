@@ -18,8 +18,7 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.batch_kernels import Arcs, arcs_left, best_price, least_sum, read_costs
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
-from nmsolve.heuristics.pipeline.stage_costs import Costs, entering
+from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD, Costs, entering
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.goals import SLOWEST
 from nmsolve.model.pipeline.plan import PipelinePlan

@@ -14,8 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.pipeline.chain_kernels import Limits
-from nmsolve.heuristics.pipeline.chain_loads import Chain, group_load
-from nmsolve.heuristics.pipeline.stage_costs import Costs, cost_of, fewest, least_cost, too_long
+from nmsolve.heuristics.pipeline.chain_loads import (
+    Chain,
+    Costs,
+    cost_of,
+    fewest,
+    group_load,
+    least_cost,
+    too_long,
+)
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 

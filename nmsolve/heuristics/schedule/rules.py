@@ -18,8 +18,7 @@ from nmsolve.heuristics.schedule.decode import (
     state_of,
     work_of,
 )
-from nmsolve.heuristics.schedule.insertion import insert_all
-from nmsolve.heuristics.schedule.ranks import by_priority, optimistic, upward
+from nmsolve.heuristics.schedule.insertion import by_priority, insert_all, optimistic, upward
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import ScheduleProblem
@@ -37,7 +36,7 @@ NO_TASTE = np.zeros(0)
 
 
 class PublishedRule:
-    """M4.5 and M4.6 as published. What is off when follows from the gaps (:mod:`nmsolve.hw.schedule.power`)."""
+    """M4.5 and M4.6 as published. What is off when follows from the gaps (:mod:`nmsolve.hw.schedule.evaluate`)."""
 
     name = "m4"
     finds = "mappings"

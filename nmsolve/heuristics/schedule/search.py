@@ -28,6 +28,7 @@ from nmsolve.heuristics.schedule.decode import (
     state_of,
     work_of,
 )
+from nmsolve.heuristics.schedule.insertion import by_priority
 from nmsolve.heuristics.schedule.moves import (
     FREEING,
     LOAD,
@@ -40,7 +41,6 @@ from nmsolve.heuristics.schedule.moves import (
     look,
 )
 from nmsolve.heuristics.schedule.prices import mode_prices, prices_after, unit_prices
-from nmsolve.heuristics.schedule.ranks import by_priority
 from nmsolve.heuristics.schedule.rules import (
     NO_TASTE,
     PublishedRule,

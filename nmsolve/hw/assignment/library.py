@@ -16,18 +16,20 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from nmsolve.hw.assignment.fit import Fit, Sample, fitted
 from nmsolve.hw.assignment.library_rows import (
     KEYS,
     TABLES,
     Entry,
+    Fit,
     Fused,
     Key,
+    Sample,
     Verdict,
     check_entry,
     check_fused,
     entry_of,
     family_of,
+    fitted,
     fused_of,
     row_of,
     verdict_of,

@@ -408,7 +408,7 @@ def explainable(problem: PipelineProblem) -> Explainable:
 
 
 def _write_trace(path: Path, given: Given, plan: PipelinePlan, report: PipelineReport) -> None:
-    from nmsolve.hw.pipeline.trace import pipeline_trace
+    from nmsolve.hw.pipeline.batches import pipeline_trace
     from nmsolve.kinds.pipeline.statement import BATCHES
     from nmsolve.model.files import write_atomic
 

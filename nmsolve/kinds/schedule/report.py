@@ -240,8 +240,7 @@ def noise_part(problem: ScheduleProblem, answer: Schedule, noise: float, runs: i
     ------
     InputError : the noise is no part of 1, or no such number of runs
     """
-    from nmsolve.hw.schedule.noise import noisy_runs
-    from nmsolve.hw.schedule.simulator import queues_of
+    from nmsolve.hw.schedule.simulator import noisy_runs, queues_of
 
     if not 1 <= runs <= MOST_RUNS or seed < 0:
         raise InputError(

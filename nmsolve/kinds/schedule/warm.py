@@ -12,8 +12,7 @@ from nmsolve.heuristics.schedule.search import MANY
 from nmsolve.heuristics.schedule.tabu import NOISE
 from nmsolve.heuristics.schedule.tabu_blocks import new_work, shake
 from nmsolve.heuristics.schedule.tabu_shop import construct, new_state, shop_of
-from nmsolve.hw.schedule.noise import noisy_runs
-from nmsolve.hw.schedule.simulator import queues_of
+from nmsolve.hw.schedule.simulator import noisy_runs, queues_of
 from nmsolve.model.bound import Result
 from nmsolve.model.schedule.build import bare_edges, no_items, plain_units, unit_sets
 from nmsolve.model.schedule.generate import generate_problem

@@ -13,7 +13,7 @@ from nmsolve.model.types import BoolArray, IntArray, picked
 
 @dataclass(frozen=True, eq=False)
 class Schedule(Decisions):
-    """Decisions, nothing else. What is switched off when follows from them (:mod:`nmsolve.hw.schedule.power`).
+    """Decisions, nothing else. What is switched off when follows from them (:mod:`nmsolve.hw.schedule.evaluate`).
 
     Attributes
     ----------

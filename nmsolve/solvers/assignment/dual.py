@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.assignment.dual import DEEPEST, Classes
-from nmsolve.heuristics.assignment.message_ascent import MessageAscent
+from nmsolve.heuristics.assignment.messages import MessageAscent
 from nmsolve.model.assignment.contract import contracted, contraction_steps
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, cost_range
 from nmsolve.model.assignment.problem import AssignProblem

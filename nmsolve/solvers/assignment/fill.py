@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.model.assignment.network import network_cost
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.assignment.elimination_kernels import NEVER
+from nmsolve.solvers.assignment.elimination import NEVER
 from nmsolve.solvers.assignment.relaxation import Relaxation
 
 

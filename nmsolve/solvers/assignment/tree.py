@@ -1,7 +1,7 @@
 """The engine ``tree``: sums of costs by tree decomposition; limits of memory and large width by Lagrangian bounds and branching.
 
 Without limits and with small tables one elimination is the optimum. Otherwise the relaxation (:mod:`.relaxation`) is raised by
-:mod:`.subgradient`, its strategies are made to fit (:mod:`.fill`), and what is still open is divided into cases by the place of
+subgradients, its strategies are made to fit (:mod:`.fill`), and what is still open is divided into cases by the place of
 an operator: of places that nothing distinguishes, only the first is a case.
 """
 
@@ -24,10 +24,9 @@ from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker
 from nmsolve.solvers.assignment.data import assign_data
-from nmsolve.solvers.assignment.elimination_kernels import NEVER
+from nmsolve.solvers.assignment.elimination import NEVER
 from nmsolve.solvers.assignment.fill import Filler
-from nmsolve.solvers.assignment.relaxation import Relaxation, relaxation_of
-from nmsolve.solvers.assignment.subgradient import SubgradientAscent
+from nmsolve.solvers.assignment.relaxation import Relaxation, SubgradientAscent, relaxation_of
 
 #: A case: node and choices in order, multipliers (R,), prices (K,).
 Row = tuple[tuple[tuple[int, tuple[int, ...]], ...], IntArray, IntArray]

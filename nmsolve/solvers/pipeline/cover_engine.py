@@ -17,10 +17,9 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray
 from nmsolve.solvers.pipeline.blocks import Question, cover_of, lightest, needed, question
 from nmsolve.solvers.pipeline.bounds import work_bound
-from nmsolve.solvers.pipeline.climb import LEAST, PART, WORTH, Climb
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.sweep import sweep_of
-from nmsolve.solvers.pipeline.sweeping import Sweeping
+from nmsolve.solvers.pipeline.sweeping import LEAST, PART, WORTH, Climb, Sweeping
 from nmsolve.solvers.search.cpsat import new_solver
 
 #: Most items: a question has three variables for each.

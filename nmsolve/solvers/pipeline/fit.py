@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.room import Room
+from nmsolve.heuristics.pipeline.chain import Room
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.problem import PipelineProblem

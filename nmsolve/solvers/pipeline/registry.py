@@ -17,7 +17,7 @@ LATE = {"resplit": ("any",), "orders": ("any", "contiguous")}
 #: Engines in the order in which a run without ``--engines`` starts them.
 REGISTRY: dict[str, Entry] = {
     "chain": Entry("solvers.pipeline.partition:Chain", share=0.2, quick=True),
-    "chain-batch": Entry("solvers.pipeline.batch:ChainBatch"),
+    "chain-batch": Entry("solvers.pipeline.partition:ChainBatch"),
     "pipeline-counting": Entry("solvers.pipeline.bounds:CountingBounds", share=0.1, quick=True),
     "downsets": Entry("solvers.pipeline.partition:Downsets", share=0.4),
     "pipeline-local": Entry("heuristics.pipeline.local:PipelineLocal", share=0.2, repeat=True),

@@ -9,19 +9,47 @@ from typing import Unpack
 import numpy as np
 
 from nmsolve.check.schedule.recheck import RECHECKS, check_schedule_bound
-from nmsolve.hw.schedule.evaluate import all_objectives
+from nmsolve.hw.schedule.evaluate import all_objectives, objective
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.multi_objective import StatedObjectives
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
-from nmsolve.solvers.schedule.checker import ScheduleChecker, ceiling_complaint
 from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
+from nmsolve.solvers.search.checker import AsStated, over_ceiling
 from nmsolve.solvers.search.portfolio import Step
+
+
+class ScheduleChecker(AsStated):
+    """Implements :class:`nmsolve.solvers.search.checker.Checker`; solutions are :meth:`Schedule.packed`."""
+
+    def __init__(self, problem: ScheduleProblem) -> None:
+        self.problem = problem
+        self.size = 3 * problem.count
+
+    def complaint(self, lifted: IntArray) -> str | None:
+        """Return the first broken rule of the schedule (packed, one-dimensional), or None."""
+        if lifted.shape != (self.size,):
+            return f"{lifted.shape} numbers for {self.size}"
+        loaded = lifted[2 * self.problem.count :]
+        if ((loaded < 0) | (loaded > 1)).any():
+            return f"a process loads (1) or does not (0), not {loaded[(loaded < 0) | (loaded > 1)][0]}"
+        answer = Schedule.unpacked(lifted)
+        return schedule_complaint(self.problem, answer) or ceiling_complaint(self.problem, answer)
+
+    def score(self, lifted: IntArray) -> float:
+        """Return the problem's objective; ``lifted`` (size,)."""
+        return float(objective(self.problem, Schedule.unpacked(lifted)))
+
+
+def ceiling_complaint(problem: ScheduleProblem, answer: Schedule) -> str | None:
+    """Return which ceiling on another objective a legal schedule exceeds, or None."""
+    return over_ceiling(problem.ceilings, lambda: all_objectives(problem, answer))
 
 
 def asked(

@@ -17,8 +17,7 @@ from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.schedule import cpsat
-from nmsolve.solvers.schedule.api import ScheduleTask
-from nmsolve.solvers.schedule.checker import ceiling_complaint
+from nmsolve.solvers.schedule.api import ScheduleTask, ceiling_complaint
 from nmsolve.solvers.schedule.data import schedule_data
 from nmsolve.solvers.schedule.exact import MAX_VARIABLES
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits, whole_list
