@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Sequence
+from typing import Any
 
 
-def topological(before: Sequence[Collection[int]]) -> list[int]:
-    """Return all numbers, each after those ``before`` it, by rising number where that leaves a choice (Kahn 1962).
+def topological(before: Sequence[Collection[int]], rank: Sequence[Any] | None = None) -> list[int]:
+    """Return all numbers, each after those ``before`` it, by rising ``rank``, then number, where there is a choice (Kahn 1962).
 
     What is on a circle or behind one is left out.
     """
+    rank = range(len(before)) if rank is None else rank
     after: list[list[int]] = [[] for _ in before]
     for k, needed in enumerate(before):
         for m in needed:
             after[m].append(k)
     missing = [len(needed) for needed in before]
-    ready = [k for k, count in enumerate(missing) if not count]
-    order = []
+    ready = [(rank[k], k) for k, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    order: list[int] = []
     while ready:
-        order.append(heapq.heappop(ready))
+        order.append(heapq.heappop(ready)[1])
         for user in after[order[-1]]:
             missing[user] -= 1
             if not missing[user]:
-                heapq.heappush(ready, user)
+                heapq.heappush(ready, (rank[user], user))
     return order
 
 

@@ -58,6 +58,11 @@ def starts(lengths: AnyArray | Sequence[int]) -> IntArray:
     return out
 
 
+def by_key(keys: AnyArray, count: int) -> tuple[IntArray, IntArray]:
+    """Return (count + 1,) starts and (n,) places of ``keys`` (n,), ``0..count - 1``, by key; equal ones in their order."""
+    return starts(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable")
+
+
 def picked(indptr: AnyArray, order: AnyArray) -> tuple[IntArray, IntArray]:
     """Return (k + 1,) starts of the rows ``order`` (k,) of ``indptr`` laid one behind the other, and (entries,) the numbers
     of their entries."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.model.assignment.problem import OBJECTIVES, AssignProblem
 from nmsolve.model.compiled import plain
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, by_key
 
 #: Stands for "no limit".
 MOST = 2**62
@@ -122,8 +122,8 @@ def ground_of(problem: AssignProblem) -> Ground:
 
 def _rows(key: AnyArray, value: AnyArray, count: int) -> tuple[IntArray, IntArray]:
     """Values by key as CSR."""
-    by = np.argsort(key, kind="stable")
-    return np.searchsorted(key[by], np.arange(count + 1)).astype(np.int64), value[by].astype(np.int64)
+    ptr, by = by_key(key, count)
+    return ptr, value[by].astype(np.int64)
 
 
 def work_of(g: Ground) -> ValueArrays:

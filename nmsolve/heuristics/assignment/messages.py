@@ -20,7 +20,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.tight import Tight
 from nmsolve.model.compiled import kernel, plain
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, IntArray, by_key
 
 #: Shares of strategies this many temperatures above the best are nothing.
 FAR = 30.0
@@ -83,19 +83,16 @@ def network_of(small: CostNetwork) -> Network:
         raise ValueError("pairs are to have the smaller node first")
     count, sizes = small.count, np.diff(small.ptr)
     flat = small.ends.ravel()
-    order = np.argsort(flat, kind="stable")
+    pair_ptr, order = by_key(flat, count)
     lengths = sizes[flat]
-    backward, forward = (
-        np.bincount(small.ends[:, 1], minlength=count),
-        np.bincount(small.ends[:, 0], minlength=count),
-    )
+    forward, backward = (np.bincount(some, minlength=count) for some in small.ends.T)
     return Network(
         small.ptr,
         np.where(small.cost >= FORBIDDEN, np.inf, small.cost.astype(np.float64)),
         small.ends,
         small.table_ptr,
         np.where(small.table >= FORBIDDEN, np.inf, small.table.astype(np.float64)),
-        np.searchsorted(flat[order], np.arange(count + 1)),
+        pair_ptr,
         order // 2,
         (np.cumsum(lengths) - lengths).reshape(-1, 2),
         1 / np.maximum(1, np.maximum(backward, forward)),

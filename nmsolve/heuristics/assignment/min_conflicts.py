@@ -23,7 +23,7 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, reduced
 from nmsolve.model.assignment.spans import spans_of
 from nmsolve.model.engine import Context
-from nmsolve.model.types import IntArray, starts
+from nmsolve.model.types import IntArray, by_key, starts
 
 #: Entries of the lists of nodes by blocks of rows, about.
 LISTED = 4_000_000
@@ -107,8 +107,7 @@ def rules_of(network: CostNetwork) -> Rules:
     lengths = np.diff(network.table_ptr)
     some = np.add.reduceat(bad, network.table_ptr[:-1], dtype=np.int64) > 0 if len(lengths) else bad
     ends = network.ends[some]
-    flat = ends.ravel()
-    order = np.argsort(flat, kind="stable")
+    pair_ptr, order = by_key(ends.ravel(), network.count)
     needed = np.zeros(len(network.cost))
     choice = np.repeat(np.arange(len(network.cost)), np.diff(spans.ptr))
     np.add.at(needed, choice, (spans.amount * (spans.last - spans.first)).astype(np.float64))
@@ -116,7 +115,7 @@ def rules_of(network: CostNetwork) -> Rules:
     unit = max(1, int(spans.amount.mean())) if len(spans.amount) else 1
     return Rules(
         network.ptr, network.cost < FORBIDDEN, ends, starts(lengths[some]), bad[np.repeat(some, lengths)],
-        np.searchsorted(flat[order], np.arange(network.count + 1)), order // 2,
+        pair_ptr, order // 2,
         spans.ptr, spans.first, spans.last, spans.amount, spans.limit,
         needed / max(1.0, float(needed.max(initial=0))), block_ptr, users, np.array([block, unit]),
     )  # fmt: skip

@@ -7,11 +7,10 @@ ends first, in a gap between others if one is long enough. Channels are not wait
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 
 from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.ordering import topological
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 
@@ -29,18 +28,10 @@ def uses_of(problem: AssignProblem) -> tuple[list[list[tuple[int, int]]], list[l
 
 def rank_by(problem: AssignProblem, first: AnyArray, then: AnyArray) -> IntArray:
     """Return (L,) ranks by which operators can run: by ``first`` (L,), then ``then`` (L,), after all that they wait for."""
-    waits, feeds = uses_of(problem)
-    missing = [len(some) for some in waits]
-    ready = [(first[i].item(), then[i].item(), i) for i in range(problem.count) if not missing[i]]
-    heapq.heapify(ready)
-    rank = np.zeros(problem.count, np.int64)
-    for place in range(problem.count):
-        _, _, i = heapq.heappop(ready)
-        rank[i] = place
-        for u, _ in feeds[i]:
-            missing[u] -= 1
-            if not missing[u]:
-                heapq.heappush(ready, (first[u].item(), then[u].item(), u))
+    waits, _ = uses_of(problem)
+    keys = list(zip(first.tolist(), then.tolist(), strict=True))
+    rank = np.empty(problem.count, np.int64)
+    rank[topological([[p for p, _ in some] for some in waits], keys)] = np.arange(problem.count)
     return rank
 
 

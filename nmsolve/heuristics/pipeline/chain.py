@@ -21,7 +21,7 @@ from nmsolve.model.compiled import kernel
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import exponent_for, in_ticks, rooms_of
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray, by_key
 
 
 class ChainPartition:
@@ -35,8 +35,7 @@ class ChainPartition:
         uses = np.unique(target[source != target] * max(1, tensors.count) + tensor[source != target])
         self._used = uses % max(1, tensors.count)
         self._used_at = np.searchsorted(uses // max(1, tensors.count), np.arange(count + 1))
-        self._made = np.argsort(tensors.source, kind="mergesort")
-        self._made_at = np.searchsorted(tensors.source[self._made], np.arange(count + 1))
+        self._made_at, self._made = by_key(tensors.source, count)
         self._time = np.ascontiguousarray(problem.ticks.time[:, : problem.largest_group])
         sizes = np.arange(1.0, problem.largest_group + 1)
         self._least = (self._time * sizes).min(axis=1)

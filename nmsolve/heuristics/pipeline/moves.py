@@ -13,7 +13,7 @@ from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.pipeline.merged import Merged
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, IntArray, by_key
 
 
 class Ground(NamedTuple):
@@ -77,8 +77,8 @@ def ground_of(merged: Merged, unit: float) -> Ground:
 
 def _rows(key: IntArray, value: IntArray, count: int) -> tuple[IntArray, IntArray]:
     """Values by key as CSR."""
-    by = np.argsort(key, kind="stable")
-    return np.searchsorted(key[by], np.arange(count + 1)), value[by].astype(np.int64)
+    ptr, by = by_key(key, count)
+    return ptr, value[by].astype(np.int64)
 
 
 def state_of(ground: Ground, plan: PipelinePlan) -> PlanState:

@@ -18,7 +18,7 @@ from nmsolve.heuristics.schedule.budgets import excess, spend
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, by_key
 
 #: Places of the objectives in arrays of values.
 MAKESPAN, TARDINESS, IDLE, ENERGY, WASTE, MOVED, WEIGHTED = range(len(OBJECTIVES))
@@ -140,8 +140,8 @@ def ground_of(problem: ScheduleProblem) -> Ground:
         holds[members] += int(d.bytes[d.unit_set == k].sum())
         most[members] = np.maximum(most[members], m.working[m.unit_set == k].max(initial=0))
     held = np.flatnonzero(m.item >= 0)
-    by = held[np.argsort(m.item[held], kind="stable")]
-    users = (np.searchsorted(m.item[by], np.arange(d.count + 1)), by)
+    users_at, by = by_key(m.item[held], d.count)
+    users = held[by]
     lane = np.concatenate([[0], np.cumsum(uses.sum(axis=0))])
     limit = np.full(len(OBJECTIVES), NEVER, np.int64)
     for name, ceiling in problem.ceilings:
@@ -152,8 +152,8 @@ def ground_of(problem: ScheduleProblem) -> Ground:
         factor[list(OBJECTIVES).index(name)] = weight
     arrays = (
         m.first, m.process, m.span, m.unit_set, m.demand, m.energy, m.item, m.working, s.indptr, s.members, s.hops, d.bytes,
-        d.load, d.energy, d.bytes * size[d.unit_set], *users, *problem.before, *problem.after, e.source, e.target, e.bytes,
-        e.convert, -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count), problem.release, problem.earliest,
+        d.load, d.energy, d.bytes * size[d.unit_set], users_at, users, *problem.before, *problem.after, e.source, e.target,
+        e.bytes, e.convert, -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count), problem.release, problem.earliest,
         problem.deadline, problem.due, problem.weight, u.memory, holds + most > u.memory, lane, u.idle - u.off,
         u.off, u.switch_energy, u.break_even, problem.capacity, problem.budgets.use, problem.budgets.amount, limit, factor,
     )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.model.compiled import plain
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, IntArray, by_key
 
 #: Bits of a word that may be used: words are signed.
 WORD = 62
@@ -84,8 +84,7 @@ def projects_of(problem: ScheduleProblem, order: IntArray) -> tuple[Project, Pro
     release = np.maximum(problem.release, problem.earliest)[order]
     made = []
     for a, b in ((source, target), (target, source)):
-        by = np.argsort(b, kind="stable")
-        at = np.concatenate([[0], np.cumsum(np.bincount(b, minlength=n))]).astype(np.int64)
+        at, by = by_key(b, n)
         made.append((at, a[by], delay[by]))
     tail, head = span.copy(), span.copy()
     for i in range(n - 1, -1, -1):

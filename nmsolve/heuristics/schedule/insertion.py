@@ -7,12 +7,11 @@ The decoder then decodes the queues, and items stay in memory where they fit.
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 
 from nmsolve.heuristics.schedule.decode import DecoderArrays, Ground, begin_decode, delay_of
 from nmsolve.model.compiled import embedded, plain
+from nmsolve.model.ordering import topological
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
@@ -64,21 +63,7 @@ def optimistic(g: Ground, order: IntArray, table: FloatArray) -> None:
 
 def by_priority(problem: ScheduleProblem, priority: AnyArray) -> IntArray:
     """Return the processes by falling ``priority`` (P,), each behind those that it needs; ties by number."""
-    waits = np.bincount(problem.edges.target, minlength=problem.count).tolist()
-    indptr, out = problem.after
-    starts, target = indptr.tolist(), problem.edges.target[out].tolist()
-    key = (-np.asarray(priority)).tolist()
-    ready = [(key[p], p) for p, n in enumerate(waits) if n == 0]
-    heapq.heapify(ready)
-    found = []
-    while ready:
-        _, p = heapq.heappop(ready)
-        found.append(p)
-        for q in target[starts[p] : starts[p + 1]]:
-            waits[q] -= 1
-            if waits[q] == 0:
-                heapq.heappush(ready, (key[q], q))
-    return np.array(found, np.int64)
+    return np.array(topological(problem.sources, (-np.asarray(priority)).tolist()), np.int64)
 
 
 @plain

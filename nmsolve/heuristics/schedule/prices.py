@@ -40,8 +40,8 @@ def unit_prices(problem: ScheduleProblem) -> FloatArray:
 def prices_after(problem: ScheduleProblem, price: FloatArray, answer: Schedule) -> FloatArray:
     """(U,) prices, higher where a schedule works most: with the loads that it needs, and where its queues leave no gap."""
     m = problem.modes
-    load = np.where(answer.loaded, np.append(problem.items.load, 0)[m.item[answer.mode]], 0)
-    return _dearer(price, _work(problem, answer.mode, (m.span[answer.mode] + load).astype(float)), STEP_LATER)
+    ticks = m.span[answer.mode] + np.where(answer.loaded, problem.mode_load[answer.mode], 0)
+    return _dearer(price, _work(problem, answer.mode, ticks.astype(float)), STEP_LATER)
 
 
 def _dearer(price: FloatArray, work: FloatArray, step: float) -> FloatArray:
@@ -61,8 +61,7 @@ def _work(problem: ScheduleProblem, mode: IntArray, ticks: FloatArray) -> FloatA
 
 def _ticks(problem: ScheduleProblem) -> FloatArray:
     """(M,) span and load."""
-    m = problem.modes
-    ticks: FloatArray = (m.span + np.append(problem.items.load, 0)[m.item]).astype(float)
+    ticks: FloatArray = (problem.modes.span + problem.mode_load).astype(float)
     return ticks
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.rng import below, shuffle, uniform
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, IntArray, by_key
 
 
 class Shop(NamedTuple):
@@ -102,9 +102,8 @@ def shop_of(problem: ScheduleProblem, order: IntArray) -> Shop:
 
 def _by_end(one: IntArray, other: IntArray, n: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return the dependencies by their ``other`` end: CSR of the ends ``one``, and the numbers of the dependencies."""
-    by = np.argsort(other, kind="stable")
-    at = np.concatenate([[0], np.cumsum(np.bincount(other, minlength=n))]).astype(np.int64)
-    return at, one[by], by.astype(np.int64)
+    at, by = by_key(other, n)
+    return at, one[by], by
 
 
 def modes_in(problem: ScheduleProblem, order: IntArray) -> IntArray:

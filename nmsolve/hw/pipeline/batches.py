@@ -16,10 +16,11 @@ from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.to_graph import crossings
 from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
+from nmsolve.model.ordering import topological
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.trace_events import counter, named_rows, span, trace_text
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, IntArray, starts
 
 #: Most micro-batches that are gone through one by one.
 MOST_BATCHES = 1_000_000
@@ -75,19 +76,22 @@ def batch_time(
     BatchTime, or None where stages wait for each other in a circle (any split): no stage can then take a micro-batch in one
     piece.
     """
+    found = _stages_in_order(problem, plan)
+    if found is None:
+        return None
+    order, before, after = found
     if replicas is not None and replicas.max() > 1:
-        ends = _last_ends(problem, plan, load, batches, replicas)
-        if ends is None:
-            return None
-        total = float(ends.max())
+        if batches > MOST_BATCHES:
+            what = f"the time of {batches:,} micro-batches with replicas"
+            raise InputError(what, "--batches", f"at most {MOST_BATCHES:,}")
+        sources = [before[k] for k in order]
+        flat = np.array([p for own in sources for p in own], np.int64)
+        total = float(
+            last_ends(np.array(order), starts([*map(len, sources)]), flat, load, batches, replicas).max()
+        )
     else:
-        edges = _edges(problem, plan)
-        order = _order(problem, plan, edges)
-        if order is None:
-            return None
-        before = _longest(order, edges, load)
-        after = _longest(order[::-1], {(b, a) for a, b in edges}, load)
-        total = float(np.max(before + after - load + (batches - 1) * load))
+        paths = _longest(order, before, load) + _longest(order[::-1], after, load)
+        total = float(np.max(paths - load + (batches - 1) * load))
     per_batch = load if replicas is None else load / replicas
     steady = batches * float(per_batch.max())
     cores = np.maximum(plan.cores, 0)
@@ -104,40 +108,18 @@ def start_times(
     replicas: IntArray | None = None,
 ) -> FloatArray | None:
     """Return (K, B) when every stage begins every micro-batch, by the rule of :func:`batch_time`; None as there."""
-    edges = _edges(problem, plan)
-    order = _order(problem, plan, edges)
-    if order is None:
+    found = _stages_in_order(problem, plan)
+    if found is None:
         return None
-    before = _before(edges)
+    order, before, _ = found
     start = np.zeros((len(load), batches))
     many = np.ones(len(load), np.int64) if replicas is None else replicas
     for b in range(batches):
         for k in order:
             free = start[k, b - many[k]] + load[k] if b >= many[k] else 0.0
-            start[k, b] = max((start[p, b] + load[p] for p in before.get(k, ())), default=0.0)
+            start[k, b] = max((start[p, b] + load[p] for p in before[k]), default=0.0)
             start[k, b] = max(start[k, b], free)
     return start
-
-
-def _last_ends(
-    problem: PipelineProblem, plan: PipelinePlan, load: FloatArray, batches: int, replicas: IntArray
-) -> FloatArray | None:
-    """Return (K,) when every stage ends its last micro-batch, by the rule of :func:`batch_time`; None as there."""
-    if batches > MOST_BATCHES:
-        raise InputError(
-            f"the time of {batches:,} micro-batches with replicas", "--batches", f"at most {MOST_BATCHES:,}"
-        )
-    edges = _edges(problem, plan)
-    order = _order(problem, plan, edges)
-    if order is None:
-        return None
-    before = _before(edges)
-    sources = [before.get(k, []) for k in order]
-    indptr = np.cumsum([0, *map(len, sources)])
-    ends: FloatArray = last_ends(
-        np.array(order, np.int64), indptr, np.array([p for own in sources for p in own], np.int64), load, batches, replicas
-    )  # fmt: skip
-    return ends
 
 
 @kernel
@@ -160,48 +142,25 @@ def last_ends(
     return last
 
 
-def _edges(problem: PipelineProblem, plan: PipelinePlan) -> set[tuple[int, int]]:
-    """Return stages that send something, and those they send it to."""
-    cross = crossings(problem, plan)
-    return set(zip(cross.source.tolist(), cross.target.tolist(), strict=True))
+def _stages_in_order(
+    problem: PipelineProblem, plan: PipelinePlan
+) -> tuple[list[int], list[list[int]], list[list[int]]] | None:
+    """Return stages in an order that every tensor goes along, and those before and after each; None if there is no such order."""
+    cross, stages = crossings(problem, plan), range(len(plan.cores))
+    before: list[list[int]] = [[] for _ in stages]
+    after: list[list[int]] = [[] for _ in stages]
+    for a, b in sorted(set(zip(cross.source.tolist(), cross.target.tolist(), strict=True))):
+        before[b].append(a)
+        after[a].append(b)
+    order = topological(before)
+    return None if len(order) < len(stages) else (order, before, after)
 
 
-def _order(problem: PipelineProblem, plan: PipelinePlan, edges: set[tuple[int, int]]) -> list[int] | None:
-    """Return an order of the stages that every tensor goes along, or None."""
-    return _topological(len(plan.cores), edges)
-
-
-def _before(edges: set[tuple[int, int]]) -> dict[int, list[int]]:
-    before: dict[int, list[int]] = {}
-    for a, b in edges:
-        before.setdefault(b, []).append(a)
-    return before
-
-
-def _topological(k: int, edges: set[tuple[int, int]]) -> list[int] | None:
-    """Return stages in an order that every edge goes along, or None."""
-    waits = [0] * k
-    for _, b in edges:
-        waits[b] += 1
-    after = _before({(b, a) for a, b in edges})
-    ready = [v for v in range(k) if not waits[v]]
-    order = []
-    while ready:
-        v = ready.pop()
-        order.append(v)
-        for b in after.get(v, ()):
-            waits[b] -= 1
-            if not waits[b]:
-                ready.append(b)
-    return order if len(order) == k else None
-
-
-def _longest(order: list[int], edges: set[tuple[int, int]], load: FloatArray) -> FloatArray:
+def _longest(order: list[int], before: list[list[int]], load: FloatArray) -> FloatArray:
     """Return (K,) longest path that ends with each stage, its own load included."""
-    before = _before(edges)
     out = np.array(load, np.float64)
     for v in order:
-        out[v] = load[v] + max((out[a] for a in before.get(v, ())), default=0.0)
+        out[v] = load[v] + max((out[a] for a in before[v]), default=0.0)
     return out
 
 

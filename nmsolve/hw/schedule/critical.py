@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.schedule.schedule import Schedule, on_units
-from nmsolve.model.types import IntArray
+from nmsolve.model.schedule.schedule import Schedule, on_units_in_turn
+from nmsolve.model.types import IntArray, by_key
 
 #: Why a process does not begin earlier: data of another arrive then, a unit or a resource is taken until then, it is released
 #: then (or its units may not work for it before), or nothing holds it.
@@ -70,14 +70,11 @@ class _Chain:
     def __init__(self, problem: ScheduleProblem, answer: Schedule) -> None:
         self.problem, self.mode = problem, answer.mode
         self.begin, self.start, self.end = answer.begin(problem), answer.start, answer.end(problem)
-        process, unit = on_units(problem, answer.mode)
-        order = np.lexsort((self.begin[process], unit))
-        process, unit = process[order], unit[order]
+        process, unit = on_units_in_turn(problem, answer)
         before = np.full(len(process), -1, np.int64)
         same = np.flatnonzero(unit[1:] == unit[:-1]) + 1
         before[same] = process[same - 1]
-        by_process = np.argsort(process, kind="stable")
-        self.ptr = np.searchsorted(process[by_process], np.arange(problem.count + 1))
+        self.ptr, by_process = by_key(process, problem.count)
         self.unit_before = before[by_process]
         self.ended = np.argsort(self.end, kind="stable")
         self.ends = self.end[self.ended]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.schedule.schedule import Schedule, on_units
+from nmsolve.model.schedule.schedule import Schedule, on_units_in_turn
 from nmsolve.model.types import BoolArray, IntArray
 
 
@@ -36,10 +36,8 @@ class Gaps(NamedTuple):
 
 def gaps_of(problem: ScheduleProblem, answer: Schedule) -> Gaps:
     """Return the gaps of a legal schedule."""
-    process, unit = on_units(problem, answer.mode)
+    process, unit = on_units_in_turn(problem, answer)
     begin, end = answer.begin(problem)[process], answer.end(problem)[process]
-    order = np.lexsort((begin, unit))
-    unit, begin, end = unit[order], begin[order], end[order]
     inner = np.flatnonzero((unit[1:] == unit[:-1]) & (begin[1:] > end[:-1]))
     at, since, until = unit[inner], end[inner], begin[inner + 1]
     first, last = np.full(problem.units.count, -1, np.int64), np.full(problem.units.count, -1, np.int64)
@@ -49,34 +47,23 @@ def gaps_of(problem: ScheduleProblem, answer: Schedule) -> Gaps:
 
 
 class Powered(NamedTuple):
-    """Where ticks and energy of units go.
-
-    Attributes
-    ----------
-    busy, idle : (U,) ticks at work, and on without work
-    idle_energy, off_energy, switch_energy : (U,) in the time from 0 to the end of the schedule
-    """
+    """Ticks of units: ``busy`` (U,) at work, ``idle`` (U,) on without work; ``switches`` (U,) times that they are woken."""
 
     busy: IntArray
     idle: IntArray
-    idle_energy: IntArray
-    off_energy: IntArray
-    switch_energy: IntArray
+    switches: IntArray
 
 
 def powered(problem: ScheduleProblem, answer: Schedule) -> Powered:
-    """Return ticks and energies of every unit, with the best switching."""
-    u, gaps = problem.units, gaps_of(problem, answer)
-    makespan = int(answer.end(problem).max(initial=0))
+    """Return what units do with the best switching."""
+    count, gaps = problem.units.count, gaps_of(problem, answer)
     width = gaps.end - gaps.begin
-    idle, dark, times = (np.zeros(u.count, np.int64) for _ in range(3))
+    idle, dark, times = (np.zeros(count, np.int64) for _ in range(3))
     np.add.at(idle, gaps.unit[~gaps.off], width[~gaps.off])
     np.add.at(dark, gaps.unit[gaps.off], width[gaps.off])
     np.add.at(times, gaps.unit[gaps.off], 1)
     used = gaps.last >= 0
-    dark += np.where(used, gaps.first + makespan - gaps.last, makespan)
-    busy = makespan - idle - dark
-    return Powered(busy, idle, idle * u.idle, dark * u.off, (times + used) * u.switch_energy)
+    return Powered(np.where(used, gaps.last - gaps.first, 0) - idle - dark, idle, times + used)
 
 
 #: Parts per million.
@@ -85,7 +72,7 @@ PPM = 10**6
 
 def all_objectives(problem: ScheduleProblem, answer: Schedule) -> dict[str, int]:
     """Return every objective of a legal schedule by name; ``weighted`` only where the problem has weights."""
-    found = _values(problem, answer)
+    _, found = worth(problem, answer, answer.end(problem), powered(problem, answer))
     if problem.weights:
         found["weighted"] = sum(factor * found[name] for name, factor in problem.weights)
     return found
@@ -100,44 +87,33 @@ def objective(problem: ScheduleProblem, answer: Schedule) -> int:
 
 def energies(problem: ScheduleProblem, answer: Schedule) -> dict[str, int]:
     """Return the parts of the energy: running, loading, transfers, idling, off, switching."""
-    return _energies(problem, answer, powered(problem, answer))
+    return worth(problem, answer, answer.end(problem), powered(problem, answer))[0]
 
 
-def _energies(problem: ScheduleProblem, answer: Schedule, power: Powered) -> dict[str, int]:
+def worth(
+    problem: ScheduleProblem, answer: Schedule, end: IntArray, power: Powered
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the parts of the energy, and all objectives but ``weighted``, where processes end at ``end`` (P,) and units do what
+    ``power`` says, from 0 to the last end."""
+    u, e, items = problem.units, problem.edges, problem.items
     item = problem.modes.item[answer.mode][answer.loaded]
-    return {
-        "run": int(problem.modes.energy[answer.mode].sum()),
-        "load": int(problem.items.energy[item].sum()),
-        "transfer": _byte_hops(problem, answer) * problem.network.hop_energy,
-        "idle": int(power.idle_energy.sum()),
-        "off": int(power.off_energy.sum()),
-        "switch": int(power.switch_energy.sum()),
-    }
-
-
-def _values(problem: ScheduleProblem, answer: Schedule) -> dict[str, int]:
-    end = answer.end(problem)
-    power = powered(problem, answer)
+    size = np.diff(problem.sets.indptr)[items.unit_set[item]]
+    byte_hops = int((e.bytes * problem.hops_between(answer.mode[e.source], answer.mode[e.target])).sum())
+    makespan, idle, busy = int(end.max(initial=0)), int(power.idle.sum()), int(power.busy.sum())
     late = np.where(problem.weight > 0, np.maximum(0, end - problem.due), 0)
-    idle, busy = int(power.idle.sum()), int(power.busy.sum())
-    return {
-        "makespan": int(end.max(initial=0)),
+    energy = {
+        "run": int(problem.modes.energy[answer.mode].sum()),
+        "load": int(items.energy[item].sum()),
+        "transfer": byte_hops * problem.network.hop_energy,
+        "idle": int((power.idle * u.idle).sum()),
+        "off": int(((makespan - power.busy - power.idle) * u.off).sum()),
+        "switch": int((power.switches * u.switch_energy).sum()),
+    }
+    return energy, {
+        "makespan": makespan,
         "tardiness": int((problem.weight * late).sum()),
         "idle": idle,
-        "energy": sum(_energies(problem, answer, power).values()),
+        "energy": sum(energy.values()),
         "waste": -(-PPM * idle // (idle + busy)) if idle else 0,
-        "moved": _byte_hops(problem, answer) + _bytes_loaded(problem, answer),
+        "moved": byte_hops + int((items.bytes[item] * size).sum()),
     }
-
-
-def _byte_hops(problem: ScheduleProblem, answer: Schedule) -> int:
-    """Return Σ bytes · hops over the dependencies."""
-    e = problem.edges
-    return int((e.bytes * problem.hops_between(answer.mode[e.source], answer.mode[e.target])).sum())
-
-
-def _bytes_loaded(problem: ScheduleProblem, answer: Schedule) -> int:
-    """Return the bytes loaded, on all units together."""
-    item = problem.modes.item[answer.mode][answer.loaded]
-    size = np.diff(problem.sets.indptr)[problem.items.unit_set[item]]
-    return int((problem.items.bytes[item] * size).sum())

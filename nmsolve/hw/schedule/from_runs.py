@@ -17,6 +17,7 @@ from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.to_graph import crossings
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
+from nmsolve.model.ordering import circle, topological
 from nmsolve.model.pipeline.loads import StageLoads
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -127,9 +128,9 @@ def _require(run: PlannedRun, load: StageLoads, machine: Machine) -> None:
                 run.where,
                 "a plan placed on this machine",
             )
-    circle = _circle(run)
-    if circle:
-        shown = " and ".join(str(k) for k in circle)
+    waiting = _circle(run)
+    if waiting:
+        shown = " and ".join(map(str, waiting))
         raise InputError(
             f"stages {shown} wait for each other", run.where, "a plan of --split chain or contiguous"
         )
@@ -146,14 +147,12 @@ def _stage_bytes(run: PlannedRun) -> dict[tuple[int, int], int]:
 
 
 def _circle(run: PlannedRun) -> list[int]:
-    """Return the stages that are left when those that no stage left waits for are taken away, again and again."""
-    pairs = set(_stage_bytes(run))
-    left = set(range(len(run.plan.cores)))
-    while free := {k for k in left if not any(b == k and a in left for a, b in pairs)}:
-        left -= free
-    while free := {k for k in left if not any(a == k and b in left for a, b in pairs)}:
-        left -= free
-    return sorted(left)
+    """Return stages that wait for each other in a circle, [] if none do."""
+    before: list[list[int]] = [[] for _ in run.plan.cores]
+    for a, b in _stage_bytes(run):
+        before[b].append(a)
+    order = topological(before)
+    return [] if len(order) == len(before) else sorted(set(circle(before, order)))
 
 
 def _tick(loads: Sequence[np.ndarray]) -> float:

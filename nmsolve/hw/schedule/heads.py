@@ -80,8 +80,7 @@ def windows(problem: ScheduleProblem) -> Windows:
     A mode that needs static data starts no earlier than these can be loaded: someone has loaded them before.
     """
     m, e, n = problem.modes, problem.edges, problem.network
-    load = np.where(m.item >= 0, np.append(problem.items.load, 0)[m.item], 0)
-    head = np.maximum(np.maximum(problem.release, problem.earliest)[m.process], load)
+    head = np.maximum(np.maximum(problem.release, problem.earliest)[m.process], problem.mode_load)
     dear = ~problem.budgets.affordable(m.first)
     head[dear] = NEVER
     tail = np.where(dear, NEVER, 0)

@@ -30,9 +30,7 @@ def memory_steps(problem: ScheduleProblem, answer: Schedule) -> Steps:
     """Return what the memory of every unit holds in a legal schedule: static data, and working data of what runs."""
     begin, until, _ = holds(problem, answer)
     process, unit = on_units(problem, answer.mode)
-    item = problem.modes.item[answer.mode]
-    size = np.where(item >= 0, np.append(problem.items.bytes, 0)[item], 0)[process]
-    work = problem.modes.working[answer.mode][process]
+    size, work = (values[answer.mode][process] for values in (problem.mode_bytes, problem.modes.working))
     start, end = answer.start[process], answer.end(problem)[process]
     place = np.tile(unit, 4)
     time = np.concatenate([begin[process], until[process], start, end])

@@ -15,20 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.schedule.evaluate import PPM, gaps_of
-from nmsolve.hw.schedule.event_kernels import Component, Plan, component, run_events
+from nmsolve.hw.schedule.evaluate import Powered, gaps_of, worth
+from nmsolve.hw.schedule.event_kernels import Plan, component, run_events
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import stays
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.schedule.schedule import Queues, Schedule, on_units
+from nmsolve.model.schedule.schedule import Queues, Schedule, on_units, on_units_in_turn
 from nmsolve.model.types import FloatArray, IntArray
 
 
 def queues_of(problem: ScheduleProblem, answer: Schedule) -> Queues:
     """Return the queues of a legal schedule, with the best switching."""
-    process, unit = on_units(problem, answer.mode)
-    order = np.lexsort((answer.begin(problem)[process], unit))
-    process, unit = process[order], unit[order]
+    process, unit = on_units_in_turn(problem, answer)
     indptr = np.searchsorted(unit, np.arange(problem.units.count + 1))
     gaps = gaps_of(problem, answer)
     dark = set(zip(gaps.unit[gaps.off].tolist(), gaps.begin[gaps.off].tolist(), strict=True))
@@ -69,9 +67,8 @@ class Simulated:
 
 def plan_of(problem: ScheduleProblem, answer: Schedule, queues: Queues) -> Plan:
     """Return what the controllers know of a legal schedule and its queues."""
-    m, e, d = problem.modes, problem.edges, problem.items
-    item, mode = m.item[answer.mode], answer.mode
-    needed = np.where(item >= 0, np.append(d.bytes, 0)[item], 0)
+    m, e, mode = problem.modes, problem.edges, answer.mode
+    needed = problem.mode_bytes[mode]
     begin = answer.begin(problem)
     process, unit = on_units(problem, mode)
     out_ptr, out = problem.after
@@ -104,48 +101,10 @@ def simulate(
     plan = plan_of(problem, answer, queues) if plan is None else plan
     c = component(plan)
     events = int(run_events(plan, c))
-    return _seen(problem, answer, c, events)
-
-
-def _seen(problem: ScheduleProblem, answer: Schedule, c: Component, events: int) -> Simulated:
-    """Return what a component has seen, with its worth."""
-    u, e = problem.units, problem.edges
-    makespan = int(c.end.max(initial=0))
-    item = problem.modes.item[answer.mode][answer.loaded]
-    byte_hops = int((e.bytes * problem.hops_between(answer.mode[e.source], answer.mode[e.target])).sum())
-    lit = c.busy + c.idle
-    energy = {
-        "run": int(problem.modes.energy[answer.mode].sum()),
-        "load": int(problem.items.energy[item].sum()),
-        "transfer": byte_hops * problem.network.hop_energy,
-        "idle": int((c.idle * u.idle).sum()),
-        "off": int(((makespan - lit) * u.off).sum()),
-        "switch": int((c.switches * u.switch_energy).sum()),
-    }
-    idle, busy = int(c.idle.sum()), int(c.busy.sum())
-    size = np.diff(problem.sets.indptr)[problem.items.unit_set[item]]
-    objectives = {
-        "makespan": makespan,
-        "tardiness": int((problem.weight * np.maximum(0, c.end - problem.due)).sum()),
-        "idle": idle,
-        "energy": sum(energy.values()),
-        "waste": -(-PPM * idle // (idle + busy)) if idle else 0,
-        "moved": byte_hops + int((problem.items.bytes[item] * size).sum()),
-    }
+    energy, objectives = worth(problem, answer, c.end, Powered(c.busy, c.idle, c.switches))
     return Simulated(
-        c.begin,
-        c.start,
-        c.end,
-        c.peak,
-        c.busy,
-        c.idle,
-        c.dark,
-        c.switches,
-        c.dark_begin,
-        energy,
-        objectives,
-        events,
-    )
+        c.begin, c.start, c.end, c.peak, c.busy, c.idle, c.dark, c.switches, c.dark_begin, energy, objectives, events
+    )  # fmt: skip
 
 
 def difference(problem: ScheduleProblem, answer: Schedule, seen: Simulated) -> str | None:
@@ -197,19 +156,14 @@ def noisy_runs(
     plan, rng = plan_of(problem, answer, queues), np.random.default_rng(seed)
 
     def drawn(ticks: IntArray) -> IntArray:
-        return np.maximum(ticks > 0, np.rint(ticks * rng.uniform(1 - noise, 1 + noise, len(ticks)))).astype(
-            np.int64
-        )
+        factor = rng.uniform(1 - noise, 1 + noise, len(ticks))
+        return np.maximum(ticks > 0, np.rint(ticks * factor)).astype(np.int64)
 
-    seen = [
-        simulate(
-            problem,
-            answer,
-            queues,
-            plan._replace(span=drawn(plan.span), load=drawn(plan.load), delay=drawn(plan.delay)),
-        )
-        for _ in range(runs)
-    ]
+    def again() -> Simulated:
+        noisy = plan._replace(span=drawn(plan.span), load=drawn(plan.load), delay=drawn(plan.delay))
+        return simulate(problem, answer, queues, noisy)
+
+    seen = [again() for _ in range(runs)]
     return Robustness(
         np.array([s.objectives["makespan"] for s in seen], np.int64), np.array([s.objectives["energy"] for s in seen], np.int64),
         np.array([(s.end > problem.deadline).sum() for s in seen], np.int64),

@@ -22,7 +22,7 @@ from nmsolve.kinds.pipeline.statement import (
     state_problem,
     stated_inputs,
 )
-from nmsolve.kinds.run import Asked, Keep, Searched
+from nmsolve.kinds.run import Asked, Keep
 from nmsolve.kinds.time_left import search_time
 from nmsolve.kinds.verdict import label
 from nmsolve.kinds.whole import WholeKind
@@ -198,20 +198,6 @@ class PipelineKind(WholeKind):
     def search_time(self, o: PipelineOptions, given: Given, limit: float) -> float:
         """Return half where tiles are placed, too."""
         return limit * (1 - PLACE_PART) if o.place else super().search_time(o, given, limit)
-
-    def refined(self, o: PipelineOptions, found: Searched, time_left: TimeLeft) -> Searched:
-        """Return a cut that the links of the board can bear."""
-        if not o.place or time_left.asked:
-            return found
-        from nmsolve.kinds.pipeline.check_floorplan import board_of
-        from nmsolve.kinds.pipeline.links import cut_for_links
-
-        until = clock.end(search_time(opt.seconds(o.time_limit)))
-        memory = opt.size_in_bytes(o.memory)
-        board = board_of(found.given, opt.size_in_bytes(o.core_memory, "--core-memory"))
-        how = {"seed": o.seed, "workers": o.workers, "cluster": o.cluster, "memory": memory}
-        result = cut_for_links(found.given, stated_inputs(o), board, found.result, until, how)
-        return found._replace(result=result)
 
     def build_report(
         self,

@@ -291,13 +291,6 @@ def _of_layers(inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cor
     return replace(problem, name=name, groups=groups)
 
 
-def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> PipelineProblem:
-    """Return the problem of an ONNX model ``given``, as if its cores sent this many bytes per second."""
-    assert given.layers is not None and given.figures is not None
-    figures = replace(given.figures, bandwidth=bandwidth)
-    return _of_layers(inputs, given.layers, figures, given.problem.cores)
-
-
 def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
     """Return the machine's figures of a core, with what the options state of groups in their place."""
     from nmsolve.model.pipeline.figures import machine_figures

@@ -15,7 +15,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, first_true, within
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, by_key, first_true, within
 
 #: What can be minimised, and its unit.
 OBJECTIVES = {"latency": "ps", "energy": "pJ", "load": "ps", "makespan": "ps"}
@@ -278,8 +278,7 @@ class AssignProblem:
 
     def _leaking(self) -> tuple[int, int] | None:
         """Return a group and a tensor that an inner member of it makes for others, or None."""
-        made = np.argsort(self.flows.source, kind="stable")
-        first = np.searchsorted(self.flows.source[made], np.arange(self.count + 1))
+        first, made = by_key(self.flows.source, self.count)
         for k in range(self.groups.count):
             own = self.groups.of(k)
             for member in own[:-1].tolist():

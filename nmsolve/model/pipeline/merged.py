@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.model.ordering import topological
 from nmsolve.model.pipeline.goals import SLOWEST
 from nmsolve.model.pipeline.groups import ONE_GROUP
 from nmsolve.model.pipeline.order import ordered_pairs
@@ -80,25 +81,14 @@ def _cycles(group: IntArray, before: IntArray, after: IntArray) -> IntArray:
     return out
 
 
-def _numbered(group: IntArray, before: IntArray, after: IntArray) -> IntArray:
+def _numbered(group: IntArray, earlier: IntArray, after: IntArray) -> IntArray:
     """Classes numbered ``0..G - 1`` along the order, and by their first layers where it leaves a choice."""
-    import heapq
-
     names, number = np.unique(group, return_inverse=True)
-    u, v = _pairs(number[before], number[after])
-    waits = np.bincount(v, minlength=len(names))
-    start = np.searchsorted(u, np.arange(len(names) + 1))
-    ready = np.flatnonzero(waits == 0).tolist()
+    before: list[list[int]] = [[] for _ in names]
+    for a, b in zip(*(ends.tolist() for ends in _pairs(number[earlier], number[after])), strict=True):
+        before[b].append(a)
     out = np.empty(len(names), np.int64)
-    done = 0
-    while ready:
-        g = heapq.heappop(ready)
-        out[g] = done
-        done += 1
-        for w in v[start[g] : start[g + 1]].tolist():
-            waits[w] -= 1
-            if waits[w] == 0:
-                heapq.heappush(ready, w)
+    out[topological(before)] = np.arange(len(names))
     numbered: IntArray = out[number]
     return numbered
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.ordering import circle, topological
 from nmsolve.model.schedule.problem import MOST_SETS, NEVER, Edges, Items, Units, UnitSets
 from nmsolve.model.types import IntArray, starts
 
@@ -93,30 +94,17 @@ def require_no_circle(labels: Sequence[str], source: IntArray, target: IntArray,
     ------
     InputError : they do; the message names a circle
     """
-    waits = np.bincount(target, minlength=len(labels)).tolist()
-    after: list[list[int]] = [[] for _ in labels]
     before: list[list[int]] = [[] for _ in labels]
     for a, b in zip(source.tolist(), target.tolist(), strict=True):
-        after[a].append(b)
         before[b].append(a)
-    ready = [p for p, k in enumerate(waits) if k == 0]
-    while ready:
-        for q in after[ready.pop()]:
-            waits[q] -= 1
-            if waits[q] == 0:
-                ready.append(q)
-    p = next((p for p, k in enumerate(waits) if k), -1)
-    if p < 0:
+    order = topological(before)
+    if len(order) == len(labels):
         return
-    seen: dict[int, int] = {}
-    while p not in seen:  # whoever waits, waits for another one that waits
-        seen[p] = len(seen)
-        p = next(q for q in before[p] if waits[q])
-    members = [q for q in seen if seen[q] >= seen[p]][::-1]
+    members = circle(before, order)[:-1]
     begin = members.index(min(members))
-    circle = [labels[q] for q in (*members[begin:], *members[:begin])]
+    shown = [labels[q] for q in (*members[begin:], *members[: begin + 1])]
     raise InputError(
-        f"the dependencies form a circle of {len(circle)}: {' -> '.join(_shown([*circle, circle[0]]))}", where,
+        f"the dependencies form a circle of {len(members)}: {' -> '.join(_shown(shown))}", where,
         "an order in which processes can run",
     )  # fmt: skip
 

@@ -148,13 +148,8 @@ def _memory(problem: ScheduleProblem, answer: Schedule) -> str | None:
     if complaint is not None:
         return complaint
     process, unit = on_units(problem, answer.mode)
-    item = problem.modes.item[answer.mode]
-    size = np.where(item >= 0, np.append(problem.items.bytes, 0)[item], 0)[process]
-    work, start, end = (
-        problem.modes.working[answer.mode][process],
-        answer.start[process],
-        answer.end(problem)[process],
-    )
+    size, work = (values[answer.mode][process] for values in (problem.mode_bytes, problem.modes.working))
+    start, end = answer.start[process], answer.end(problem)[process]
     found = _first_excess(
         np.concatenate([unit, unit]), np.concatenate([begin[process], start]), np.concatenate([until[process], end]),
         np.concatenate([size, work]), problem.units.memory,

@@ -42,10 +42,8 @@ def earliest_ends(problem: ScheduleProblem) -> tuple[IntArray, IntArray]:
     m = problem.modes
     first = m.first[:-1]
     span = np.minimum.reduceat(m.span, first).tolist()
-    load = np.append(problem.items.load, 0)[np.where(m.item >= 0, m.item, problem.items.count)]
-    begin = np.maximum(
-        np.maximum(problem.release, problem.earliest), np.minimum.reduceat(load, first)
-    ).tolist()
+    loaded = np.minimum.reduceat(problem.mode_load, first)
+    begin = np.maximum(np.maximum(problem.release, problem.earliest), loaded).tolist()
     delay, source = least_delays(problem).tolist(), problem.edges.source.tolist()
     indptr, into = (a.tolist() for a in problem.before)
     end, why = [0] * problem.count, [-1] * problem.count

@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.build import MOST_MODES, whole
 from nmsolve.model.schedule.problem import MOST_TICKS, NEVER, Edges, Modes
 from nmsolve.model.schedule.tasks_file import Interaction, Process, TaskEntry, TasksFile, require_count
-from nmsolve.model.types import IntArray, picked, starts
+from nmsolve.model.types import IntArray, by_key, picked
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,7 @@ class Frames:
 
     def edges(self, one: Edges) -> Edges:
         """Return the dependencies of all frames; both ends are in the same frame."""
-        into = np.argsort(one.target, kind="stable")
-        indptr = starts(np.bincount(one.target, minlength=len(self.at)))
+        indptr, into = by_key(one.target, len(self.at))
         count, taken = np.diff(indptr)[self.process], into[picked(indptr, self.process)[1]]
         frame = np.repeat(self.frame, count)
         source = one.source[taken]

@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
+from nmsolve.model.ordering import topological
 from nmsolve.model.schedule.budgets import Budgets
-from nmsolve.model.types import AnyArray, IntArray, first_true, starts, within
+from nmsolve.model.types import AnyArray, IntArray, by_key, first_true, within
 
 #: What can be minimised, and its unit; ``weighted`` is a sum of others (:attr:`ScheduleProblem.weights`).
 OBJECTIVES = {
@@ -324,7 +326,7 @@ class ScheduleProblem:
     def _require_room(self) -> None:
         """Every mode fits alone: memory of each of its units, and every resource."""
         m = self.modes
-        need = m.working + np.where(m.item >= 0, np.append(self.items.bytes, 0)[m.item], 0)
+        need = m.working + self.mode_bytes
         least = np.append(np.minimum.reduceat(self.units.memory[self.sets.members], self.sets.indptr[:-1]), NEVER) \
             if self.sets.count else np.array([NEVER])  # fmt: skip
         if (k := first_true((need > least[m.unit_set]) | (m.demand > self.capacity).any(axis=1))) is not None:
@@ -387,8 +389,7 @@ class ScheduleProblem:
     def horizon(self) -> int:
         """Ticks within which one process after the other can run, all loads and transfers included."""
         m, e, n = self.modes, self.edges, self.network
-        load = np.where(m.item >= 0, np.append(self.items.load, 0)[m.item], 0)
-        spans = _total(np.maximum.reduceat(m.span + load, m.first[:-1]))
+        spans = _total(np.maximum.reduceat(m.span + self.mode_load, m.first[:-1]))
         moved = e.bytes[e.bytes > 0]
         moves = len(moved) * int(self.sets.hops.max(initial=0)) * n.hop_time
         moves += _total(-(-moved // n.bandwidth)) if n.bandwidth else 0
@@ -403,31 +404,39 @@ class ScheduleProblem:
     @cached_property
     def before(self) -> tuple[IntArray, IntArray]:
         """CSR (P + 1,), (E,) of the edges into every process."""
-        return _csr(self.edges.target, self.count)
+        return by_key(self.edges.target, self.count)
 
     @cached_property
     def after(self) -> tuple[IntArray, IntArray]:
         """CSR (P + 1,), (E,) of the edges out of every process."""
-        return _csr(self.edges.source, self.count)
+        return by_key(self.edges.source, self.count)
 
     @cached_property
     def order(self) -> IntArray:
         """Processes so that sources come before targets, the smallest number first; shorter than P if they form a circle."""
-        import heapq
+        return np.array(topological(self.sources), np.int64)
 
-        waits = np.bincount(self.edges.target, minlength=self.count).tolist()
-        indptr, out = self.after
-        ready = [p for p, k in enumerate(waits) if k == 0]
-        found: list[int] = []
-        while ready:
-            p = heapq.heappop(ready)
-            found.append(p)
-            for e in out[indptr[p] : indptr[p + 1]].tolist():
-                q = int(self.edges.target[e])
-                waits[q] -= 1
-                if waits[q] == 0:
-                    heapq.heappush(ready, q)
-        return np.array(found, np.int64)
+    @cached_property
+    def sources(self) -> list[list[int]]:
+        """Of every process those that it needs, one for every dependency."""
+        indptr, into = self.before
+        source = self.edges.source[into].tolist()
+        return [source[a:b] for a, b in pairwise(indptr.tolist())]
+
+    @cached_property
+    def mode_load(self) -> IntArray:
+        """(M,) ticks that loading a mode's item takes, 0 without one."""
+        return self._of_items(self.items.load)
+
+    @cached_property
+    def mode_bytes(self) -> IntArray:
+        """(M,) bytes of a mode's item on each of its units, 0 without one."""
+        return self._of_items(self.items.bytes)
+
+    def _of_items(self, values: IntArray) -> IntArray:
+        item = self.modes.item
+        found: IntArray = np.where(item >= 0, np.append(values, 0)[item], 0)
+        return found
 
     def delay(self, edges: AnyArray, source_mode: AnyArray, target_mode: AnyArray) -> IntArray:
         """Return the ticks between the end of the source and the start of the target, for arrays of edges and of both modes.
@@ -470,13 +479,6 @@ class ScheduleProblem:
             whole = np.ascontiguousarray(array, np.int64)
             h.update(repr(whole.shape).encode() + whole.tobytes())
         return h.hexdigest()
-
-
-def _csr(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Return the positions of ``keys`` by key, as CSR."""
-    order = np.argsort(keys, kind="stable")
-    indptr = starts(np.bincount(keys, minlength=count))
-    return indptr.astype(np.int64), order.astype(np.int64)
 
 
 def _total(numbers: IntArray) -> int:

@@ -43,9 +43,7 @@ class Schedule(Decisions):
 
     def begin(self, problem: ScheduleProblem) -> IntArray:
         """(P,) when the units of every process begin to work for it: the start, or the load before it."""
-        item = problem.modes.item[self.mode]
-        load = np.append(problem.items.load, 0)[item]
-        begins: IntArray = self.start - np.where(self.loaded & (item >= 0), load, 0)
+        begins: IntArray = self.start - np.where(self.loaded, problem.mode_load[self.mode], 0)
         return begins
 
 
@@ -56,6 +54,13 @@ def on_units(problem: ScheduleProblem, mode: IntArray) -> tuple[IntArray, IntArr
     gangs = np.flatnonzero(chosen >= 0)
     ptr, members = picked(sets.indptr, chosen[gangs])
     return np.repeat(gangs, np.diff(ptr)), sets.members[members]
+
+
+def on_units_in_turn(problem: ScheduleProblem, answer: Schedule) -> tuple[IntArray, IntArray]:
+    """Return the same pairs by unit, and there by the begin of the processes."""
+    process, unit = on_units(problem, answer.mode)
+    order = np.lexsort((answer.begin(problem)[process], unit))
+    return process[order], unit[order]
 
 
 @dataclass(frozen=True, eq=False)

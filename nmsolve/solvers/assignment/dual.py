@@ -28,7 +28,7 @@ from nmsolve.model.assignment.tight import Tight, tight_positions
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import CertificateError
-from nmsolve.model.types import FloatArray, IntArray, starts
+from nmsolve.model.types import FloatArray, IntArray, by_key, starts
 
 #: Whole numbers stand for this many parts of a unit, at most, and sums stay below ``LARGEST``.
 PARTS, LARGEST = 2**30, 2.0**60
@@ -214,8 +214,7 @@ def _demand(classes: Classes, alive: dict[int, IntArray], number: dict[int, int]
     whole, does = classes.network, dict(alive)
     for v, u, partner in reversed(classes.merged):
         does[v] = partner[does[u]]
-    by_choice = np.argsort(whole.demand[:, 0], kind="stable")
-    first = np.searchsorted(whole.demand[by_choice, 0], np.arange(len(whole.cost) + 1))
+    first, by_choice = by_key(whole.demand[:, 0], len(whole.cost))
     old = np.concatenate([whole.ptr[node] + strategies for node, strategies in does.items()])
     new = np.concatenate(
         [ptr[number[r]] + np.arange(len(alive[r])) for r in (classes.class_of(node) for node in does)]

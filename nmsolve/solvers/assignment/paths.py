@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nmsolve.heuristics.assignment.orders import uses_of
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray
 
@@ -146,13 +147,7 @@ class Program:
 def program_of(problem: AssignProblem) -> Program:
     """Return what waits for what; tensors that go back in a loop make no operator wait."""
     flows, groups, site = problem.flows, problem.groups, problem.units.site
-    waits: list[list[tuple[int, int]]] = [[] for _ in range(problem.count)]
-    feeds: list[list[tuple[int, int]]] = [[] for _ in range(problem.count)]
-    for t, p in enumerate(flows.source.tolist()):
-        for u in flows.users(t).tolist():
-            if u > p:
-                waits[u].append((p, t))
-                feeds[p].append((u, t))
+    waits, feeds = uses_of(problem)
     member: list[list[int]] = [[] for _ in range(problem.count)]
     own = [groups.of(k).tolist() for k in range(groups.count)]
     whole = np.full(groups.time.shape, NEVER, np.int64)

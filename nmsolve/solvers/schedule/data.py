@@ -59,13 +59,6 @@ class ScheduleData:
         paid = "moved" in self.stated or ("energy" in self.stated and p.network.hop_energy > 0)
         return paid and bool((p.edges.bytes > 0).any()) and bool((p.sets.hops > 0).any())
 
-    @cached_property
-    def load(self) -> IntArray:
-        """(M,) ticks to load the item of a mode, 0 without one."""
-        item = self.problem.modes.item
-        loads: IntArray = np.where(item >= 0, np.append(self.problem.items.load, 0)[item], 0)
-        return loads
-
     def modes_of(self, p: int) -> range:
         """Return the modes of a process."""
         first = self.problem.modes.first
@@ -147,7 +140,9 @@ class ScheduleData:
         m = self.problem.modes
         alone = np.array([d >= 0 and len(self.users[d]) == 1 for d in m.item.tolist()], bool)
         begin = self.problem.earliest[m.process]
-        first = np.maximum(self.problem.release[m.process], begin + np.where(alone, self.load, 0))
+        first = np.maximum(
+            self.problem.release[m.process], begin + np.where(alone, self.problem.mode_load, 0)
+        )
         indptr, into = self.problem.before
         for q in self.problem.order.tolist():
             own = slice(int(m.first[q]), int(m.first[q + 1]))

@@ -48,7 +48,7 @@ def keys(data: ScheduleData) -> list[Key]:
     for k, p in enumerate(m.process.tolist()):
         last = int(data.last[p] - m.span[k])
         for loaded in (0, 1) if m.item[k] >= 0 else (0,):
-            first = max(int(data.head[p]), int(data.problem.earliest[p] + data.load[k] * loaded))
+            first = max(int(data.head[p]), int(data.problem.earliest[p] + data.problem.mode_load[k] * loaded))
             found += [(k, loaded, t) for t in range(first, last + 1)]
     return found
 
@@ -122,7 +122,7 @@ def _covering(
     data: ScheduleData, at: Ticks, modes: list[int], runs: bool = False
 ) -> dict[int, list[tuple[int, Any]]]:
     """Return the starts of some modes that cover a tick, with the modes, by tick; only what runs, if asked for."""
-    span, load, found = data.problem.modes.span, data.load, dict[int, list[tuple[int, Any]]]()
+    span, load, found = data.problem.modes.span, data.problem.mode_load, dict[int, list[tuple[int, Any]]]()
     wanted = set(modes)
     for (k, loaded, t), here in at.starts.items():
         if k in wanted:
@@ -158,7 +158,7 @@ def items(rows: Rows, data: ScheduleData, v: Choice, at: Ticks) -> None:
         own = set(some)
         for (k, loaded, t), here in at.starts.items():
             if k in own:
-                first = t - int(data.load[k]) * loaded
+                first = t - int(data.problem.mode_load[k]) * loaded
                 (begins if loaded else finds).setdefault(first, []).append(here)
         for t in ticks:
             before = at.held[d, t - 1] if t else 0
@@ -217,7 +217,7 @@ def _between(rows: Rows, data: ScheduleData, at: Ticks, u: int, modes: list[int]
     """Let a unit be on at a tick only if something began there before or then, and something ends there later."""
     span, own = data.problem.modes.span, set(modes)
     times = [
-        (t - int(data.load[k]) * loaded, t + int(span[k]), here)
+        (t - int(data.problem.mode_load[k]) * loaded, t + int(span[k]), here)
         for (k, loaded, t), here in at.starts.items() if k in own
     ]  # fmt: skip
     for t in range(data.most):

@@ -67,11 +67,11 @@ def make_moments(rows: CpSatRows, data: ScheduleData, v: Choice, least: int) -> 
         start = model.new_int_var(first, last, f"start[{p}]")
         own = data.modes_of(p)
         span = rows.dot([m.span[k] for k in own], [v.x[k] for k in own])
-        loads = [k for k in own if k in v.loaded and data.load[k]]
+        loads = [k for k in own if k in v.loaded and data.problem.mode_load[k]]
         at.start.append(start)
         at.end.append(_named(rows, start + span, first, int(data.last[p]), len(own) > 1, f"end[{p}]"))
         if loads:
-            load = rows.dot([data.load[k] for k in loads], [v.loaded[k] for k in loads])
+            load = rows.dot([data.problem.mode_load[k] for k in loads], [v.loaded[k] for k in loads])
             at.begin.append(
                 _named(rows, start - load, int(data.problem.earliest[p]), last, True, f"begin[{p}]")
             )
@@ -171,7 +171,7 @@ def _interval(
 ) -> Any:
     """Return the interval in which ``p`` works on ``u``, in one of some modes."""
     model, here = rows.model, at.here[p, u]
-    loads = [k for k in some if k in v.loaded and data.load[k]]
+    loads = [k for k in some if k in v.loaded and data.problem.mode_load[k]]
     spans = {int(data.problem.modes.span[k]) for k in some}
     if not loads and len(spans) == 1:
         size: Any = spans.pop()
@@ -181,9 +181,9 @@ def _interval(
         return model.new_optional_fixed_size_interval_var(at.start[p], size, here, f"run[{p},{u}]")
     if len(some) == 1 and len(loads) == 1:
         k = some[0]
-        size = int(data.problem.modes.span[k]) + int(data.load[k]) * v.loaded[k]
+        size = int(data.problem.modes.span[k]) + int(data.problem.mode_load[k]) * v.loaded[k]
     else:
-        low, high = min(spans), max(spans) + max((int(data.load[k]) for k in loads), default=0)
+        low, high = min(spans), max(spans) + max((int(data.problem.mode_load[k]) for k in loads), default=0)
         size = model.new_int_var(low, high, f"size[{p},{u}]")
     end = at.end[p]
     if isinstance(here, int):
@@ -253,8 +253,7 @@ def memory(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments) -> None:
 
     Where nothing can be kept, a unit holds what runs there and nothing else: then every mode fits alone, or is not chosen.
     """
-    model, m, items_ = rows.model, data.problem.modes, data.problem.items
-    bytes_of = np.where(m.item >= 0, np.append(items_.bytes, 0)[m.item], 0)
+    model, m, bytes_of = rows.model, data.problem.modes, data.problem.mode_bytes
     leaves = {n for n, _ in at.kept}
     held: dict[int, Any] = {}
     for u in data.limited:

@@ -74,8 +74,7 @@ def program_of(problem: ScheduleProblem, found: Windows) -> Program:
     saved, size = np.zeros(items.count, np.int64), np.bincount(item, minlength=items.count)
     np.add.at(saved, item, off[at] * items.load[item])
     charge = k * (items.energy - saved) + counts.get("moved", 0) * items.bytes * size
-    load = np.where(m.item >= 0, np.append(items.load, 0)[m.item], 0)
-    begin = np.maximum(problem.earliest[m.process], found.head - load)
+    begin = np.maximum(problem.earliest[m.process], found.head - problem.mode_load)
     rows, modes, uses = [unit], [mode], [m.span[mode]]
     ends = [_ends(allowed[mode], unit, begin[mode], found.tail[mode], units.count)]
     for r in range(len(problem.resources)):

@@ -112,7 +112,7 @@ def busy(rows: Rows, data: ScheduleData, v: Choice, u: int) -> Any:
     """Return the ticks that a unit works: spans and loads, ``sum span x + load loaded`` over the modes that take it."""
     modes = [m for some in data.on_unit[u].values() for m in some]
     loads = [m for m in modes if m in v.loaded]
-    weights = [data.problem.modes.span[m] for m in modes] + [data.load[m] for m in loads]
+    weights = [data.problem.modes.span[m] for m in modes] + [data.problem.mode_load[m] for m in loads]
     return rows.dot(weights, [v.x[m] for m in modes] + [v.loaded[m] for m in loads])
 
 
@@ -126,7 +126,7 @@ def work_of_units(rows: Rows, data: ScheduleData, v: Choice) -> None:
         if len(own) > 1:
             here = list(own)
             # what loads may do so before anything is ready, so heads do not count then
-            early = any(m in v.loaded and data.load[m] for some in own.values() for m in some)
+            early = any(m in v.loaded and data.problem.mode_load[m] for some in own.values() for m in some)
             head = 0 if early else int(data.head[here].min())
             rows.add(busy(rows, data, v, u) + (head + int(data.tail[here].min())) <= v.whole)
 
