@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nmsolve.check.foreign import foreign_recheck, unknown_method
-from nmsolve.model.bound import Bound, BoundCheck, Ceilings
+from nmsolve.model.bound import Bound, BoundCheck, Ceilings, float_below
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.lookup import named
 from nmsolve.model.members import mapped
@@ -49,14 +49,12 @@ def recheck(
     """
     if bound.method not in checks and bound.method not in words:
         found = foreign_recheck(kind, bound, (problem,), seconds)
-        return found or BoundCheck(False, math.nan, unknown_method(bound.method))
+        return found or refused(unknown_method(bound.method))
     method = bound.certificate.get("method", bound.method)
     if not isinstance(method, str) or method != bound.method:
-        return BoundCheck(
-            False, math.nan, f"the certificate is for {method!r:.40}, the bound claims {bound.method!r}"
-        )
+        return refused(f"the certificate is for {method!r:.40}, the bound claims {bound.method!r}")
     if math.isnan(bound.value) or bound.scope != "full":
-        return BoundCheck(False, math.nan, f"{bound.value} with scope {bound.scope!r:.40} claims nothing")
+        return refused(f"{bound.value} with scope {bound.scope!r:.40} claims nothing")
     if bound.value <= 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
     if bound.method in words:
@@ -67,8 +65,20 @@ def recheck(
         whole = replace(bound, certificate=mapped(bound.certificate, _whole))
         outcome: BoundCheck = named(checks[bound.method])(problem, whole, seconds)
     except CertificateError as broken:
-        return BoundCheck(False, math.nan, f"certificate of {bound.method}: {broken}")
+        return refused(f"certificate of {bound.method}: {broken}")
     return outcome
+
+
+def refused(text: str) -> BoundCheck:
+    """Return that a bound is not proved, and why."""
+    return BoundCheck(False, math.nan, text)
+
+
+def compared(bound: Bound, proved: float, text: str) -> BoundCheck:
+    """Return whether a bound claims no more than is ``proved``, which ``text`` says."""
+    holds = bound.value <= proved
+    said = text if holds else f"{text}, the claim is {bound.value:,.17g}"
+    return BoundCheck(holds, float_below(proved), said)
 
 
 def _whole(value: Any) -> Any:
@@ -86,7 +96,7 @@ def _whole(value: Any) -> Any:
 def _on_trust(problem: Hashed, bound: Bound, about: str | None, only: str) -> BoundCheck:
     here = problem.content_hash
     if about is not None and about != here:
-        return BoundCheck(False, math.nan, f"given about problem {about[:64]}, this one is {here}")
+        return refused(f"given about problem {about[:64]}, this one is {here}")
     status = bound.certificate.get("status")
     status = status[:40] if isinstance(status, str) else "none"
     text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed{only}"

@@ -48,16 +48,18 @@ class FileChecks(NamedTuple):
 
 
 class WholeBounds(ABC):
-    """How bounds in whole numbers are re-checked."""
+    """How bounds of a ``problem`` in whole numbers are re-checked."""
 
     exact = True
     slow: Collection[str] = ()
-    problem: Any
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
 
     @property
-    @abstractmethod
     def minimised(self) -> tuple[str, Ceilings]:
         """Objective and ceilings of the problem."""
+        return self.problem.objective, self.problem.ceilings
 
     @property
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.check.assignment.network import classes_of
 from nmsolve.model import clock
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -28,14 +29,7 @@ def impossible(
     together : (L,) operators with one number >= 0 share a unit
     capacity : (M,) bytes of memories
     """
-    classes: list[list[int]] = []
-    number: dict[int, int] = {}
-    for i, mark in enumerate(together.tolist()):
-        if mark >= 0 and mark in number:
-            classes[number[mark]].append(i)
-        else:
-            number.setdefault(mark, len(classes))
-            classes.append([i])
+    classes = classes_of(together, problem.count)
     choices = [[j for j in range(problem.units.count) if all(allowed[i, j] for i in own)] for own in classes]
     if not all(choices):
         return True

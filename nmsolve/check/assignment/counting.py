@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from nmsolve.check.assignment.network import classes_of
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, float_below
@@ -55,10 +56,6 @@ def _least(problem: AssignProblem, energy: bool) -> list[dict[int, int]]:
     """By item: what it costs at least on every unit that can take all of its operators, gains of groups shared out."""
     run, gain = (problem.energy, problem.groups.energy) if energy else (problem.time, problem.groups.time)
     members = [problem.groups.of(k).tolist() for k in range(problem.groups.count)]
-    mates: dict[int, list[int]] = {}
-    for i in range(problem.count):
-        number = -1 if problem.together is None else int(problem.together[i])
-        mates.setdefault(number if number >= 0 else -2 - i, []).append(i)
     lost: dict[tuple[int, int], int] = {}
     for k, own in enumerate(members):
         for j in range(problem.units.count):
@@ -68,7 +65,7 @@ def _least(problem: AssignProblem, energy: bool) -> list[dict[int, int]]:
                     share = -(-int(gain[k, j]) * cost // sum(costs))
                     lost[i, j] = max(lost.get((i, j), 0), share)
     out = []
-    for own in mates.values():
+    for own in classes_of(problem.together, problem.count):
         able = [j for j in range(problem.units.count) if all(problem.time[i, j] >= 0 for i in own)]
         out.append({j: sum(max(0, int(run[i, j]) - lost.get((i, j), 0)) for i in own) for j in able})
     return out

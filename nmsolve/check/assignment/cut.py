@@ -13,12 +13,13 @@ that each may cost is a lower bound. It knows no limits of memory and no ceiling
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from nmsolve.check.assignment.network import classes_of
+from nmsolve.check.rechecked import compared
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound, BoundCheck, float_below
+from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import CertificateError
 
 
@@ -32,16 +33,12 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     if isinstance(problem, CostNetwork) or problem.objective not in ("latency", "energy"):
         raise CertificateError("prices of transfers bound sums of an assignment")
     proved = proved_by(problem, bound.certificate.get("prices"), bound.certificate.get("savings"))
-    holds = math.isfinite(bound.value) and bound.value <= proved
-    text = f"prices of transfers prove {proved:,}"
-    return BoundCheck(
-        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
-    )
+    return compared(bound, proved, f"prices of transfers prove {proved:,}")
 
 
 def proved_by(problem: AssignProblem, prices: Any, savings: Any) -> int:
     """Return the bound that prices (rows of tensor, user, site, price) and savings (rows of operator, unit, saving) prove."""
-    classes = _classes(problem)
+    classes = classes_of(problem.together, problem.count)
     run = (problem.energy if problem.objective == "energy" else problem.time).tolist()
     units, site = range(problem.units.count), problem.units.site.tolist()
     cost = [[sum(run[i][j] for i in own) for j in units] for own in classes]
@@ -55,15 +52,6 @@ def proved_by(problem: AssignProblem, prices: Any, savings: Any) -> int:
             raise CertificateError("no unit can run operators that must share one")
         least += min(c for c, a in zip(row, allowed, strict=True) if a)
     return least
-
-
-def _classes(problem: AssignProblem) -> list[list[int]]:
-    """Return the operators, those that must share a unit together."""
-    found: dict[tuple[str, int], list[int]] = {}
-    numbers = [-1] * problem.count if problem.together is None else problem.together.tolist()
-    for i, number in enumerate(numbers):
-        found.setdefault(("with", number) if number >= 0 else ("alone", i), []).append(i)
-    return list(found.values())
 
 
 def _transfers(

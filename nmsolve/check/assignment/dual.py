@@ -30,10 +30,11 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.assignment.network import network_of
+from nmsolve.check.rechecked import compared
 from nmsolve.model import clock
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, cost_range
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound, BoundCheck, float_below
+from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -65,11 +66,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     most = cost_range(network)[1]
     if most < min(proved, FORBIDDEN):
         proved = math.inf  # more than everything costs: no solution keeps the rules
-    holds = bound.value <= proved
-    text = f"messages and prices prove {proved:,}"
-    return BoundCheck(
-        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
-    )
+    return compared(bound, proved, f"messages and prices prove {proved:,}")
 
 
 def proved_by(network: CostNetwork, certificate: Any, end: float = math.inf) -> int:

@@ -1,4 +1,5 @@
-"""An assignment as a cost network, stated once more for :mod:`.dual`: plain Python, nothing of the engines' reduction.
+"""An assignment as a cost network, stated once more for :mod:`.dual` and :mod:`.tree`: plain Python, nothing of the engines'
+reduction.
 
 Certificates name nodes and strategies by number, so both have to number them alike:
 
@@ -22,8 +23,17 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import CertificateError
+from nmsolve.model.types import IntArray
 
 Table = list[list[int]]
+
+
+def classes_of(together: IntArray | None, count: int) -> list[list[int]]:
+    """Return the operators (``count`` of them), those with one ``together`` number >= 0 as one, by their first member."""
+    found: dict[tuple[bool, int], list[int]] = {}
+    for i, number in enumerate([-1] * count if together is None else together.tolist()):
+        found.setdefault((number >= 0, number if number >= 0 else i), []).append(i)
+    return list(found.values())
 
 
 def network_of(problem: AssignProblem) -> CostNetwork:
@@ -33,11 +43,21 @@ def network_of(problem: AssignProblem) -> CostNetwork:
     ------
     CertificateError : operators that must share a unit cannot
     """
-    return _Statement(problem).network()
+    return Statement(problem).network()
 
 
-class _Statement:
-    """Costs by node, tables by pair of nodes, demands by node and strategy, as they are stated."""
+class Statement:
+    """Costs by node, tables by pair of nodes, demands by node and strategy, as they are stated.
+
+    Attributes
+    ----------
+    node : of every operator
+    able, unit, at : by node of operators, all units that can run them, those that are strategies, and the sites of these
+    users : of every tensor
+    presence : the node, by maker and users of tensors and the site
+    residency : the node, by memory and tensor
+    demand : node, strategy, first position, position after the last, bytes, memory
+    """
 
     def __init__(self, problem: AssignProblem) -> None:
         self.problem = problem
@@ -51,9 +71,9 @@ class _Statement:
         self.useful = [k for k, row in enumerate(self.gain) if any(row)]
         self.constant = 0
         self.tables: list[tuple[int, int, Table]] = []
-        self.demand: list[
-            tuple[int, int, int, int, int, int]
-        ] = []  # node, strategy, start, end, bytes, memory
+        self.demand: list[tuple[int, int, int, int, int, int]] = []
+        self.presence: dict[tuple[tuple[int, ...], int], int] = {}
+        self.residency: dict[tuple[int, int], int] = {}
         self._operators()
         self._transfers()
         self._fusion()
@@ -82,18 +102,13 @@ class _Statement:
 
     def _operators(self) -> None:
         """State the nodes of operators, and the units that each chooses from."""
-        problem, first = self.problem, dict[int, int]()
-        mates = [-1] * problem.count if problem.together is None else problem.together.tolist()
-        self.node: list[int] = []
-        self.own: list[list[int]] = []
-        for i, number in enumerate(mates):
-            lead = first.setdefault(number, i) if number >= 0 else i
-            if lead == i:
-                self.own.append([])
-            self.node.append(len(self.own) - 1 if lead == i else self.node[lead])
-            self.own[self.node[i]].append(i)
-        every = range(problem.units.count)
-        able = [[j for j in every if all(self.run[i][j] >= 0 for i in own)] for own in self.own]
+        self.own = classes_of(self.problem.together, self.problem.count)
+        self.node = [0] * self.problem.count
+        for n, own in enumerate(self.own):
+            for i in own:
+                self.node[i] = n
+        every = range(self.problem.units.count)
+        self.able = able = [[j for j in every if all(self.run[i][j] >= 0 for i in own)] for own in self.own]
         if not all(able):
             raise CertificateError("no unit can run operators that must share one")
         price = [
@@ -139,25 +154,29 @@ class _Statement:
 
     def _transfers(self) -> None:
         """Every site where a user is needs the tensor, once; tensors of one maker and the same users move together."""
-        makers, together = self.problem.flows.source.tolist(), dict[tuple[int, ...], list[int]]()
+        makers = self.problem.flows.source.tolist()
+        self.together: dict[tuple[int, ...], list[int]] = {}
         for t, users in enumerate(self.users):
-            together.setdefault((makers[t], *users), []).append(t)
-        sites = range(self.problem.units.sites)
-        for ends, tensors in together.items():
-            maker = self.node[ends[0]]
-            users = sorted({self.node[i] for i in ends[1:]} - {maker})
-            for s in sites:
-                by_origin = {o: sum(self.move[t][o][s] for t in tensors) for o in set(self.at[maker])}
-                if any(by_origin.values()):
-                    self._brought(maker, [n for n in users if s in self.at[n]], s, by_origin)
+            self.together.setdefault((makers[t], *users), []).append(t)
+        for ends in self.together:
+            for s in range(self.problem.units.sites):
+                sends = self.sends(ends, s)
+                if any(sends):
+                    self._brought(ends, s, sends)
 
-    def _brought(self, maker: int, users: list[int], s: int, by_origin: dict[int, int]) -> None:
-        """What it costs that any of ``users`` is at site ``s``, by where the maker is."""
-        sends = [by_origin[o] for o in self.at[maker]]
+    def sends(self, ends: tuple[int, ...], s: int) -> list[int]:
+        """Return what it costs to bring tensors with these ends (maker and users) to site ``s``, by strategy of the maker."""
+        tensors = self.together[ends]
+        return [sum(self.move[t][o][s] for t in tensors) for o in self.at[self.node[ends[0]]]]
+
+    def _brought(self, ends: tuple[int, ...], s: int, sends: list[int]) -> None:
+        """What it costs that any of the users is at site ``s``."""
+        maker = self.node[ends[0]]
+        users = [n for n in sorted({self.node[i] for i in ends[1:]} - {maker}) if s in self.at[n]]
         if any(set(self.at[n]) == {s} for n in users):  # a user is there in any case
             self.cost[maker] = [c + more for c, more in zip(self.cost[maker], sends, strict=True)]
             return
-        fixed = len(by_origin) == 1
+        fixed = len(set(self.at[maker])) == 1
         if len(users) == 1:
             (n,) = users
             there = [place == s for place in self.at[n]]
@@ -166,7 +185,7 @@ class _Statement:
             else:
                 self.tables.append((maker, n, [[more * here for here in there] for more in sends]))
         elif users:
-            present = self._node([0, sends[0] if fixed else 0])
+            present = self.presence[ends, s] = self._node([0, sends[0] if fixed else 0])
             if not fixed:
                 self.tables.append((maker, present, [[0, more] for more in sends]))
             for n in users:
@@ -232,7 +251,7 @@ class _Statement:
                 inside = [s for s, place in enumerate(self.at[n]) if self.memory[place] == m]
                 self.demand += [(n, s, start, end, size, m) for s in inside]
             elif ends:
-                self._resident(m, (start, size), ends)
+                self._resident(m, t, (start, size), ends)
 
     def _stays(self, m: int) -> dict[int, tuple[int, dict[int, int]]]:
         """Return by tensor the position from which it is held, and until before which one every node may keep it there."""
@@ -263,10 +282,10 @@ class _Statement:
             change[max(ends.values())] -= int(self.problem.flows.bytes[t])
         return [p for p, held in enumerate(accumulate(change[:-1])) if held > room]
 
-    def _resident(self, m: int, held: tuple[int, int], ends: dict[int, int]) -> None:
+    def _resident(self, m: int, t: int, held: tuple[int, int], ends: dict[int, int]) -> None:
         """One node says until when a tensor (its start and bytes) is held; nodes in the memory ask for their ends at least."""
         stops = sorted(set(ends.values()))
-        node = self._node([0] * (len(stops) + 1))
+        node = self.residency[m, t] = self._node([0] * (len(stops) + 1))
         self.demand += [(node, k, held[0], end, held[1], m) for k, end in enumerate(stops, 1)]
         for n in sorted(ends):
             short = [k <= stops.index(ends[n]) for k in range(len(stops) + 1)]

@@ -1,9 +1,8 @@
 """Bounds of ``tree`` recomputed: each case's least cost under its multipliers and prices, and that the cases leave nothing out.
 
-The problem is stated anew as a sum of tables, with other variables than the engine's: operators, one variable per tensor and site
-or memory, one per fusion group. Bytes cost what multipliers say, and what memories hold is given back: for multipliers >= 0 that
-is no more than the objective. For tensors that are *apart* users pay prices and makers earn what is paid beyond the transfer
-(:mod:`.cut`); for *light* ones no bytes are counted. All in whole parts of a ps or pJ.
+The problem is stated anew as a sum of tables (:mod:`.network`). Bytes cost what multipliers say, and what memories hold is given
+back: for multipliers >= 0 that is no more than the objective. For tensors that are *apart* users pay prices and makers earn what
+is paid beyond the transfer (:mod:`.cut`); for *light* ones no bytes are counted. All in whole parts of a ps or pJ.
 
 Cases are a tree of decisions: operator by operator, which units are left. At every operator all its units are in some case, or
 are like a unit in some case: the problem is the same with the two exchanged, and no decision before tells them apart.
@@ -18,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.assignment.elimination import NEVER
-from nmsolve.check.assignment.tables import NetworkTables, Stated, StatedTables
+from nmsolve.check.assignment.tables import NetworkTables, StatedTables
+from nmsolve.check.rechecked import compared
 from nmsolve.model import clock
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound, BoundCheck, float_below
+from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import CertificateError
 
 #: Most parts of a ps or pJ, and most cases.
@@ -50,7 +50,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
         or not all(isinstance(x, dict) for x in cases)
     ):
         raise CertificateError("no list of cases")
-    stated: Stated
+    stated: NetworkTables
     if isinstance(problem, CostNetwork):
         stated = NetworkTables(problem, int(parts))
     elif problem.objective in ("latency", "energy"):
@@ -70,11 +70,8 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     whole = -(-least // int(parts))
     # more than everything costs: no solution keeps the limits
     proved = math.inf if least >= NEVER or whole > stated.most else whole
-    text = ("one case proves" if len(cases) == 1 else f"{len(cases)} cases prove") + f" {proved:,}"
-    holds = bound.value <= proved
-    return BoundCheck(
-        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
-    )
+    text = "one case proves" if len(cases) == 1 else f"{len(cases)} cases prove"
+    return compared(bound, proved, f"{text} {proved:,}")
 
 
 def _rows(where: Mapping[str, Any], name: str, wide: int) -> list[list[int]]:
@@ -94,7 +91,7 @@ def _rows(where: Mapping[str, Any], name: str, wide: int) -> list[list[int]]:
     return rows
 
 
-def _path(stated: Stated, case: Mapping[str, Any]) -> list[tuple[int, frozenset[int]]]:
+def _path(stated: NetworkTables, case: Mapping[str, Any]) -> list[tuple[int, frozenset[int]]]:
     """Return the decisions of a case: a variable, and the places that are left to it."""
     path = case.get("path")
     if isinstance(path, np.ndarray) and not path.size:
@@ -112,7 +109,7 @@ def _path(stated: Stated, case: Mapping[str, Any]) -> list[tuple[int, frozenset[
     return out
 
 
-def _require_all(stated: Stated, paths: Sequence[list[tuple[int, frozenset[int]]]]) -> None:
+def _require_all(stated: NetworkTables, paths: Sequence[list[tuple[int, frozenset[int]]]]) -> None:
     """Raise unless the cases hold or mirror every solution."""
     todo = [
         (paths, 0, tuple[frozenset[int], ...]())

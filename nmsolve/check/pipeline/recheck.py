@@ -22,6 +22,7 @@ from nmsolve.check.pipeline.blocks import companions, round_down
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds, period_at_least
 from nmsolve.check.pipeline.cover import number, recheck_cover
 from nmsolve.check.pipeline.downset_bound import TooLarge, contiguous_bound_holds
+from nmsolve.check.rechecked import refused
 from nmsolve.model.bound import Bound, BoundCheck, Stage, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.goals import SLOWEST, Goal
@@ -62,22 +63,30 @@ def check_plan_bound(
     objective : of a known plan; no bound may be above it
     seconds : most time for a certificate that takes a search
     """
+    try:
+        return _check_plan(problem, bound, objective, seconds)
+    except InputError as error:
+        return refused(f"the certificate is broken: {error}")
+
+
+def _check_plan(problem: PipelineProblem, bound: Bound, objective: float, seconds: float) -> BoundCheck:
+    """Re-check a bound. InputError for a certificate that does not fit the problem."""
     value = f"{bound.value:,.10g}"
     chain = bound.method == CHAIN and problem.split == "chain"
     foreign = bound.method not in METHODS
     if not chain and not foreign and bound.method in (CHAIN, COUNTING):
-        return BoundCheck(False, math.nan, unknown_method(bound.method))
+        return refused(unknown_method(bound.method))
     if bound.scope != "full" or not 0 <= bound.value <= objective * (1 + TOLERANCE):
         text = f"{value} ({bound.scope}) is not a bound of all plans: one is known with {objective:,.10g}"
-        return BoundCheck(False, math.nan, text)
+        return refused(text)
     if foreign:
         there = foreign_recheck("pipeline", bound, (problem,), seconds)
-        return there or BoundCheck(False, math.nan, unknown_method(bound.method))
+        return there or refused(unknown_method(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
     if not problem.groups.single and bound.method not in (CHAIN, BATCH):
         text = f"{value} of {bound.method} is about stages of one group that moves data through one core"
-        return BoundCheck(False, math.nan, text)
+        return refused(text)
     if bound.method == BATCH and problem.goal.held is not None and not problem.goal.adds_up:
         return _check_held(problem, problem.goal.held, bound, seconds)
     if bound.method == BATCH or problem.goal.adds_up:
@@ -85,7 +94,7 @@ def check_plan_bound(
     if bound.method == "downsets":
         if problem.split != "contiguous":
             text = f"{value} is no bound of downsets: they bound plans of the split contiguous, this one is {problem.split}"
-            return BoundCheck(False, math.nan, text)
+            return refused(text)
         return _check_downsets(problem, bound, value, seconds)
     if bound.method in WORDS:
         text = f"{value} rests on the word of {bound.method}; nothing here can be recomputed"
@@ -94,13 +103,10 @@ def check_plan_bound(
         holds = chain_bound_holds(problem, bound.value)
         text = f"recomputed: {'no' if holds else 'some'} chain of stages is below {value}"
         return BoundCheck(holds, bound.value if holds else math.nan, text)
-    try:
-        found = recheck_bound(problem, bound.method, bound.certificate, seconds)
-    except InputError as error:
-        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+    found = recheck_bound(problem, bound.method, bound.certificate, seconds)
     if found is None:
         text = f"the certificate does not prove {value}, at least not within {seconds:.0f} s"
-        return BoundCheck(False, math.nan, text)
+        return refused(text)
     text = f"recomputed from the certificate: {found.value:,.10g}, claimed {value}"
     if found.word:
         text += f"; that no value is lower rests on the word of {found.word}"
@@ -110,9 +116,7 @@ def check_plan_bound(
 def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: float) -> BoundCheck:
     """Prove a bound on the time of a batch, or on energy, again from its ceilings and prices."""
     if bound.method != BATCH or not problem.goal.adds_up:
-        return BoundCheck(
-            False, math.nan, f"{value} of {bound.method} is no bound on what this problem minimises"
-        )
+        return refused(f"{value} of {bound.method} is no bound on what this problem minimises")
     if math.isinf(bound.value):
         holds = period_at_least(problem, most_held(problem) + 1)
         text = f"recomputed: {'no' if holds else 'some'} chain of stages keeps the rules"
@@ -122,12 +126,8 @@ def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: fl
         holds = period_at_least(problem, proof.floor) and batch_bound_holds(
             problem, bound.value, proof, seconds
         )
-    except InputError as error:
-        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
     except Slow:
-        return BoundCheck(
-            False, math.nan, f"{value} is not decided within {seconds:.0f} s and the memory of a check"
-        )
+        return refused(f"{value} is not decided within {seconds:.0f} s and the memory of a check")
     ceilings = f"{len(proof.ceilings)} ceiling{'s' if len(proof.ceilings) > 1 else ''}"
     which = "no" if holds else "some"
     text = (
@@ -139,21 +139,13 @@ def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: fl
 def _check_held(
     problem: PipelineProblem, held: tuple[Goal, float], bound: Bound, seconds: float
 ) -> BoundCheck:
-    """Return whether the period is as long as claimed where another goal is held: within a load, there is always more of that.
-
-    Raises
-    ------
-    InputError : a certificate that does not fit the problem
-    """
-    try:
-        within, below = number(bound.certificate, "within"), bound.certificate.get("least")
-        least = math.inf if below is None else number(bound.certificate, "least")
-    except InputError as error:
-        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+    """Return whether the period is as long as claimed where another goal is held: within a load, there is always more of that."""
+    within, below = number(bound.certificate, "within"), bound.certificate.get("least")
+    least = math.inf if below is None else number(bound.certificate, "least")
     (goal, most), ticks = held, problem.ticks
     if within != int(within) or not 0 <= within < 2**62 or meets(most, least):
         text = f"that {goal.name} is held at {most:,.10g} does not prove {bound.value:,.10g}"
-        return BoundCheck(False, math.nan, text)
+        return refused(text)
     value, longest = ticks.seconds(int(within) + 1), ticks.seconds(int(within))
     inner = replace(problem, goal=replace(goal, held=(SLOWEST, longest)))
     found = check_plan_bound(inner, replace(bound, value=least), seconds=seconds)
@@ -225,17 +217,15 @@ def check_stage_bound(
                 seconds,
             )
     except InputError as error:
-        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+        return refused(f"the certificate is broken: {error}")
     if bound.scope != "full":
-        return BoundCheck(
-            False, math.nan, f"a bound with scope {bound.scope[:20]!r} says nothing of all plans"
-        )
+        return refused(f"a bound with scope {bound.scope[:20]!r} says nothing of all plans")
     if found.ok and bound.value > known * (1 + TOLERANCE):
         text = f"{bound.value:,.10g} is above a known plan with {known:,.10g}"
-        return BoundCheck(False, math.nan, text)
+        return refused(text)
     if found.word and stage.problem != problem.content_hash:
         text = f"given about problem {stage.problem[:16]}, this one is {problem.content_hash[:16]}"
-        return BoundCheck(False, math.nan, text)
+        return refused(text)
     return found
 
 
@@ -257,7 +247,7 @@ def _check_least(
     slow = "there is no plan" if below is None else f"no period is below {least:,.10g}"
     if most != int(most) or not 0 <= bound.value <= most + 1 or meets(period, least):
         text = f"with {most:,.10g} of {name} {slow}, for a period of {period:,.10g}"
-        return BoundCheck(False, math.nan, f"{text} that does not prove {bound.value:,.10g}")
+        return refused(f"{text} that does not prove {bound.value:,.10g}")
     tighter = limited(problem, ((name, most),))
     inner = replace(bound, value=least)
     found = check_plan_bound(tighter, inner, seconds=seconds)

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.rechecked import compared
 from nmsolve.check.schedule.paths import Paths, numbers_of
-from nmsolve.model.bound import Bound, BoundCheck, float_below
+from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.problem import ScheduleProblem
 
@@ -37,12 +38,8 @@ def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
     else:
         proved = paths.infeasible() or _priced(paths, bound.certificate)
         text = "prices prove"
-    holds = bound.value <= proved
     said = "that there is no schedule" if proved == math.inf else f"{proved:,}"
-    text = f"{text} {said}"
-    return BoundCheck(
-        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
-    )
+    return compared(bound, proved, f"{text} {said}")
 
 
 def _priced(paths: Paths, certificate: Any) -> int:
@@ -248,11 +245,8 @@ def check_window(problem: ScheduleProblem, bound: Bound, seconds: float) -> Boun
     if 0 <= total <= room * (end - begin):
         said = f"in {begin:,}..{end:,} there is room for all that must be done by {tick:,}"
         return BoundCheck(False, 0.0, said)
-    holds = bound.value <= tick + 1
     text = f"not all can be done by {tick:,}: the window {begin:,}..{end:,} has no room"
-    return BoundCheck(
-        holds, float_below(tick + 1), text if holds else f"{text}, the claim is {bound.value:,.17g}"
-    )
+    return compared(bound, tick + 1, text)
 
 
 def check_budgets(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:

@@ -74,15 +74,12 @@ class Priority:
                     if profile.fits(k, j):
                         profile.place(k, j)
                         unit[k] = j
-        left = np.flatnonzero(unit < 0).tolist()
-        for k in left:
-            found = [j for j in [*hosts, *accelerators] if items.possible[k, j] and profile.fits(k, j)]
-            if not found:
+        for k in np.flatnonzero(unit < 0).tolist():
+            unit[k] = _first_fit(profile, k, [*hosts, *accelerators])
+            if unit[k] < 0:
                 label = problem.labels[items.members[k][0]]
                 context.note(f"operator {label!r} fits in no memory after those before it")
                 return
-            profile.place(k, found[0])
-            unit[k] = found[0]
         order = ", ".join(units.names[j] for j in [*accelerators, *hosts])
         offer(problem, context, items.spread(unit), f"priority {order}")
 
@@ -101,15 +98,23 @@ def _leaders(items: Items, accelerators: Sequence[int]) -> list[int]:
     return list(seen.values()) or [0]
 
 
+def _first_fit(profile: MemoryProfile, item: int, order: Sequence[int]) -> int:
+    """Place an item on the first unit of an order that can run it and has room; return that unit, -1 if there is none."""
+    possible = profile.items.possible[item]
+    for j in order:
+        if possible[j] and profile.fits(item, j):
+            profile.place(item, j)
+            return j
+    return -1
+
+
 def _in_order(items: Items, orders: Sequence[Sequence[int]]) -> IntArray | None:
     """Return (N,) the first unit of each item's order that can run it and has room; None if there is none."""
     profile, unit = MemoryProfile(items), np.zeros(items.count, np.int64)
     for k, order in enumerate(orders):
-        found = next((j for j in order if items.possible[k, j] and profile.fits(k, j)), -1)
-        if found < 0:
+        unit[k] = _first_fit(profile, k, order)
+        if unit[k] < 0:
             return None
-        profile.place(k, found)
-        unit[k] = found
     return unit
 
 
@@ -137,28 +142,15 @@ class GreedyGrowth:
     def run(self, problem: AssignProblem, context: Context) -> None:
         """Offer one assignment."""
         items = Items(problem)
-        base = _on_hosts(items)
+        hosts, accelerators = _by_kind(problem)
+        base = _in_order(items, [[*hosts, *accelerators]] * items.count)
         if base is None:
             context.note("an operator fits in no memory after those before it")
             return
         sums = Sums(items, base)
-        for j in np.flatnonzero(~problem.units.host).tolist():
+        for j in accelerators:
             _grow(items, sums, base, j, context)
         offer(problem, context, items.spread(sums.unit), f"seeds {SEED:g} times as fast")
-
-
-def _on_hosts(items: Items) -> IntArray | None:
-    """Return (N,) a host for every item, or else the first unit that can run it; None if memories are too small for that."""
-    host = items.problem.units.host
-    order = [*np.flatnonzero(host).tolist(), *np.flatnonzero(~host).tolist()]
-    profile, unit = MemoryProfile(items), np.zeros(items.count, np.int64)
-    for k in range(items.count):
-        found = next((j for j in order if items.possible[k, j] and profile.fits(k, j)), -1)
-        if found < 0:
-            return None
-        profile.place(k, found)
-        unit[k] = found
-    return unit
 
 
 def _grow(items: Items, sums: Sums, base: IntArray, to: int, context: Context) -> None:
@@ -210,19 +202,8 @@ def _move(items: Items, sums: Sums, moved: list[int], to: int) -> bool:
     """Move items if the memories allow it."""
     old = sums.unit[moved].copy()
     sums.unit[moved] = to
-    if _fits(items, sums.unit):
+    # a mapping fits if every item in turn, its unit its only choice, finds room
+    if not MemoryProfile(items).limited or _in_order(items, sums.unit[:, None].tolist()) is not None:
         return True
     sums.unit[moved] = old
     return False
-
-
-def _fits(items: Items, unit: IntArray) -> bool:
-    """Return whether a mapping of items (N,) fits in the memories, counted item by item."""
-    profile = MemoryProfile(items)
-    if not profile.limited:
-        return True
-    for k, j in enumerate(unit.tolist()):
-        if not profile.fits(k, j):
-            return False
-        profile.place(k, j)
-    return True

@@ -33,9 +33,6 @@ class AssignBounds(WholeBounds):
 
     problem: Problem
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
     @property
     def minimised(self) -> tuple[str, Ceilings]:
         """Objective and ceilings; a cost network has its cost alone."""

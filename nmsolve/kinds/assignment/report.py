@@ -11,7 +11,7 @@ from nmsolve.hw.assignment.reasons import Share
 from nmsolve.kinds.assignment.programs import ProgramsPart, program_words
 from nmsolve.kinds.assignment.statement import COMMAND
 from nmsolve.kinds.parts import among, by_word, proved_words
-from nmsolve.kinds.whole_report import WholeReport, whole_parts
+from nmsolve.kinds.whole_report import WholeReport, rule_words, whole_parts
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.report.figures import amount, percent
 
@@ -209,11 +209,4 @@ def assign_words(report: AssignReport) -> list[str]:
                 f"Running takes {amount(run, 'ps')} in all, moving tensors {amount(moved, 'ps')} "
                 f"({percent(moved / (run + moved + stopped))}){told}."
             )
-    for rule in report.rules:
-        if rule.objective is not None and rule.loss is not None:
-            words.append(
-                f"The rule {rule.name} gives {amount(rule.objective, unit)}, {percent(rule.loss)} more "
-                f"(gap {percent(rule.gap)})."
-            )
-    words += program_words(report.programs)
-    return words
+    return words + rule_words(report.rules, lambda v: amount(v, unit)) + program_words(report.programs)

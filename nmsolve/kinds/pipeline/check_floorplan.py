@@ -1,4 +1,4 @@
-"""``nmsolve verify`` of the placement in a pipeline's folder: that its tiles are those of the plan, and where stages lie."""
+"""``nmsolve verify`` of the placement in a pipeline's folder: whether its tiles are those of the plan, and where stages lie."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.kinds.parts import CheckPart
-from nmsolve.kinds.pipeline.links import busy_us, link_words, slowest_us
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.pipeline.statement import Given
+    from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.model.types import IntArray
 
 #: The folder of the placement in that of the pipeline; its graph and its regions.
 FOLDER, GRAPH, REGIONS = "placement", "tiles.json", "constraints.json"
@@ -25,6 +27,27 @@ def board_of(given: Given, memory: int | None) -> Machine:
 
     assert given.machine is not None
     return given.machine if memory is None else given.machine.holding(RESOURCE, memory)
+
+
+def busy_us(given: Given, graph: LogicGraph, machine: Machine, core: IntArray) -> float:
+    """Return how long the hottest link is busy per micro-batch, in us, at a core's bandwidth, with tiles on ``core`` (n,)."""
+    from nmsolve.hw.routes import link_loads
+
+    assert given.figures is not None
+    return 1e6 * float(link_loads(graph, machine, core).max(initial=0.0)) / given.figures.bandwidth
+
+
+def slowest_us(given: Given, plan: PipelinePlan) -> float:
+    """Return the load of the slowest stage, in us."""
+    from nmsolve.hw.pipeline.stages import stage_loads
+
+    return float(stage_loads(given.problem, plan).load.max())
+
+
+def link_words(busy: float, slowest: float) -> str:
+    """Say how long the hottest link is busy, beside the slowest stage, both in us: the longer one decides the period."""
+    text = f"the hottest link takes {number(busy)} us at a core's bandwidth, the slowest stage {number(slowest)} us"
+    return text if busy <= slowest else f"{text}: links, not cores, decide the period"
 
 
 def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int | None) -> list[CheckPart]:

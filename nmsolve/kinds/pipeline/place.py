@@ -12,8 +12,15 @@ from nmsolve.kinds.answer import finish, prepare_folder
 from nmsolve.kinds.mapping.given import Given as GivenMapping
 from nmsolve.kinds.mapping.kind import KIND as MAPPINGS
 from nmsolve.kinds.mapping.options import MapOptions
-from nmsolve.kinds.pipeline.check_floorplan import FOLDER, GRAPH, REGIONS, board_of
-from nmsolve.kinds.pipeline.links import COOL, SLACK, Tiles, busy_us, link_words, slowest_us, tiles_of
+from nmsolve.kinds.pipeline.check_floorplan import (
+    FOLDER,
+    GRAPH,
+    REGIONS,
+    board_of,
+    busy_us,
+    link_words,
+    slowest_us,
+)
 from nmsolve.kinds.progress import watching
 from nmsolve.model import clock
 
@@ -21,12 +28,17 @@ if TYPE_CHECKING:
     from nmsolve.kinds.pipeline.options import PipelineOptions
     from nmsolve.kinds.pipeline.statement import Given
     from nmsolve.kinds.time_left import TimeLeft
+    from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.pipeline.plan import PipelinePlan
 
 #: Least seconds for regions, and for the search; part of the time that regions may take.
 LEAST, REGIONS_PART = 0.5, 0.25
 #: Part of the search that is kept for cooler links, which only then take it where links would decide the period.
 COOL_PART = 0.3
+#: The objective of a placement whose links would decide the period.
+COOL = "max-link"
+#: A link is hotter than the slowest stage from this part more on.
+SLACK = 1e-9
 
 
 def place_tiles(
@@ -40,6 +52,7 @@ def place_tiles(
     ------
     DoesNotFitError : a tile needs more than a core of the machine holds
     """
+    from nmsolve.hw.pipeline.to_graph import tile_graph
     from nmsolve.model.formats import save_graph
     from nmsolve.model.mapping.constraints_file import save_constraints
     from nmsolve.model.mapping.fit import require_fit
@@ -49,13 +62,12 @@ def place_tiles(
     machine = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
     folder = o.out / FOLDER
     prepare_folder(folder)
-    tiles = tiles_of(given, plan, o.seed, max(LEAST, REGIONS_PART * (until - clock.now())))
-    _say_regions(tiles)
-    graph = tiles.graph
+    graph = tile_graph(given.problem, plan, given.whole, given.received)
+    regions = _regions(given, plan, o.seed, max(LEAST, REGIONS_PART * (until - clock.now())))
     save_graph(graph, folder / GRAPH)
-    save_constraints(tiles.regions, graph, machine, folder / REGIONS)
+    save_constraints(regions, graph, machine, folder / REGIONS)
     objective = "multicast-hops" if graph.multicast.any() else "hops"
-    problem = MappingProblem(graph, machine, objective, tiles.regions, node_limit=1)
+    problem = MappingProblem(graph, machine, objective, regions, node_limit=1)
     require_fit(problem)
     print(f"\nplacing {graph.n:,} tiles on {machine.name}", file=sys.stderr)
     linked, slowest = given.figures is not None and machine.distance_matrix is None, slowest_us(given, plan)
@@ -85,15 +97,26 @@ def place_tiles(
     return code
 
 
-def _say_regions(tiles: Tiles) -> None:
-    """Say how regions lie; nothing where none were sought."""
-    if tiles.pieces:
+def _regions(given: Given, plan: PipelinePlan, seed: int, seconds: float) -> tuple[SideConstraint, ...]:
+    """Return that the tiles of every stage stay in its region, which is sought for this many seconds; say how regions lie.
+
+    None where a stage would be in pieces, and on machines of whose links nothing is known.
+    """
+    from nmsolve.heuristics.pipeline.floorplan import floorplan
+    from nmsolve.hw.pipeline.to_graph import region_constraints, stage_traffic
+
+    assert given.machine is not None
+    if given.machine.distance_matrix is not None:
+        return ()
+    found = floorplan(given.machine, plan.cores, stage_traffic(given.problem, plan), seed, seconds)
+    if found.pieces:
         print(
             "no floorplan with every stage in one piece was found: tiles are placed freely", file=sys.stderr
         )
-    elif tiles.regions:
-        said = f", but {tiles.apart} do not touch the next one that they talk to" if tiles.apart else ""
-        print(f"\nfloorplan: every stage in one piece{said}", file=sys.stderr)
+        return ()
+    said = f", but {found.apart} do not touch the next one that they talk to" if found.apart else ""
+    print(f"\nfloorplan: every stage in one piece{said}", file=sys.stderr)
+    return region_constraints(plan, found.stage)
 
 
 def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:

@@ -22,7 +22,7 @@ from nmsolve.model.schedule.schedule_file import ScheduleFile, write_schedule
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from nmsolve.model.bound import Bound, Ceilings, Result
+    from nmsolve.model.bound import Bound, Result
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Queues
 
@@ -34,14 +34,6 @@ class ScheduleBounds(WholeBounds):
     """How the bounds of schedules are re-checked."""
 
     problem: ScheduleProblem
-
-    def __init__(self, problem: ScheduleProblem) -> None:
-        self.problem = problem
-
-    @property
-    def minimised(self) -> tuple[str, Ceilings]:
-        """Objective and ceilings."""
-        return self.problem.objective, self.problem.ceilings
 
     @property
     def free(self) -> Collection[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.kinds.parts import among, by_word, proved_words
 from nmsolve.kinds.schedule.options import MOST_RUNS
 from nmsolve.kinds.schedule.statement import COMMAND
-from nmsolve.kinds.whole_report import WholeReport, whole_parts
+from nmsolve.kinds.whole_report import WholeReport, rule_words, whole_parts
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
 from nmsolve.report.figures import number, percent
@@ -282,11 +282,7 @@ def schedule_words(report: ScheduleReport) -> list[str]:
     if report.budgets:
         rows = [f"{b.name} {b.used:,} of {b.amount:,}" for b in report.budgets]
         words.append(f"Used of nonrenewable resources: {_few(rows)}.")
-    for rule in report.rules:
-        if rule.objective is not None and rule.loss is not None:
-            words.append(
-                f"The rule {rule.name} gives {figure(rule.objective, unit)}, {percent(rule.loss)} more (gap {percent(rule.gap)})."
-            )
+    words += rule_words(report.rules, lambda v: figure(v, unit))
     if report.noise is not None:
         n = report.noise
         words.append(
