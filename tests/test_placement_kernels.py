@@ -1,5 +1,7 @@
 """Placement kernels against recomputation from scratch: every price, every table, every count."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,26 @@ def test_the_cost_is_the_evaluators(kind):
     p = problem(kind)
     core = start(p)
     assert placement_cost(placement_data(p), core) == pytest.approx(objective_value(p, core), abs=1e-9)
+
+
+@pytest.mark.parametrize("search", [TableSearch, DirectSearch])
+def test_annealing_at_one_temperature_samples_boltzmann(search):
+    """Five nodes on six cores: the mean cost is that over all 720 placements, each with weight exp(-cost / T)."""
+    small = Machine("small", (1, 1), (2, 3), capacity=ONE)
+    data = placement_data(MappingProblem(graph(5, 4), small))
+    costs = np.array([placement_cost(data, np.array(core)) for core in permutations(range(6), 5)])
+    temperature = float(costs.std())
+    likely = np.exp(-(costs - costs.min()) / temperature)
+    w, seen = search(data, 7), []
+    w.place(np.arange(5))
+    for _ in range(4000):
+        w.anneal(64, temperature, 3)
+        seen.append(search_cost(w))
+    expected = float((costs * likely).sum() / likely.sum())
+    assert abs(np.mean(seen) - expected) < 0.06 * costs.std()
+    assert np.std(seen) == pytest.approx(
+        np.sqrt((costs**2 * likely).sum() / likely.sum() - expected**2), rel=0.08
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -103,10 +103,11 @@ def _swap(s: Direct, u: int, v: int, x1: int, y1: int) -> int:
 
 @plain
 def anneal_direct(
-    s: Direct, steps: int, temperature: float, reach: int, rng: IntArray, quantiles: FloatArray, stats: FloatArray
+    s: Direct, order: IntArray, first: int, visits: int, tries: int, temperature: float, reach: int, rng: IntArray,
+    quantiles: FloatArray, stats: FloatArray,
 ) -> None:  # fmt: skip
     """:func:`~nmsolve.heuristics.mapping.placement.proposals.anneal`, O(degree) per proposal."""
-    anneal(s, _price, _swap, steps, temperature, reach, rng, quantiles, stats)
+    anneal(s, _price, _swap, order, first, visits, tries, temperature, reach, rng, quantiles, stats)
 
 
 @plain

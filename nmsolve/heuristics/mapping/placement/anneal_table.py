@@ -10,10 +10,11 @@ from nmsolve.model.types import FloatArray, IntArray
 
 @plain
 def anneal_table(
-    s: Tabled, steps: int, temperature: float, reach: int, rng: IntArray, quantiles: FloatArray, stats: FloatArray
+    s: Tabled, order: IntArray, first: int, visits: int, tries: int, temperature: float, reach: int, rng: IntArray,
+    quantiles: FloatArray, stats: FloatArray,
 ) -> None:  # fmt: skip
     """:func:`~nmsolve.heuristics.mapping.placement.proposals.anneal` in float32; ``stats[2]`` counts entries updated."""
-    anneal(s, table_price, make_swap, steps, temperature, reach, rng, quantiles, stats)
+    anneal(s, table_price, make_swap, order, first, visits, tries, temperature, reach, rng, quantiles, stats)
 
 
 @plain

@@ -21,16 +21,22 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, Int
 QUANTILES: AnyArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
 
 
+#: Factor of the congruential generator (Knuth) that draws the tries of a visit; its upper bits are random enough for that.
+FACTOR = np.uint64(6364136223846793005)
+
+
 @embedded
-def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
-    """A random line at most ``reach`` from ``here`` on an axis of ``length``; ``bits`` are 16 random bits."""
-    if wrap:
-        line = here - reach + np.int64((bits * np.uint64(2 * reach + 1)) >> np.uint64(16))
-        if line < 0:
-            return line + length
-        return line - length if line >= length else line
-    lo, hi = max(0, here - reach), min(length - 1, here + reach)
-    return lo + np.int64((bits * np.uint64(hi - lo + 1)) >> np.uint64(16))
+def around(line: int, length: int) -> Any:
+    """``line`` on an axis of ``length``, if that is a ring: at most one round outside."""
+    if line < 0:
+        return line + length
+    return line - length if line >= length else line
+
+
+@embedded
+def drawn(bits: Any, end: int) -> Any:
+    """Whole number in [0, end) from the lowest 16 of random ``bits``."""
+    return np.int64(((bits & np.uint64(0xFFFF)) * np.uint64(end)) >> np.uint64(16))
 
 
 @plain
@@ -65,45 +71,63 @@ def allowed(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArr
     return domains[domain[u], p] and (v < 0 or domains[domain[v], q])
 
 
+@embedded
+def exchangeable(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArray) -> Any:
+    """:func:`allowed`, where ``u`` may be none (< 0), too."""
+    return allowed(v, q, u, p, domain, domains) if u < 0 else allowed(u, p, v, q, domain, domains)
+
+
 @inlined
 def anneal(
-    s: Any, price: Callable[..., Any], swap: Callable[..., Any], steps: int, temperature: float, reach: int, rng: IntArray,
-    quantiles: FloatArray, stats: FloatArray,
+    s: Any, price: Callable[..., Any], swap: Callable[..., Any], order: IntArray, first: int, visits: int, tries: int,
+    temperature: float, reach: int, rng: IntArray, quantiles: FloatArray, stats: FloatArray,
 ) -> None:  # fmt: skip
-    """Propose ``steps`` moves or swaps to cores within ``reach`` lines, at one temperature.
+    """Visit ``visits`` cores in ``order`` (k,) from number ``first`` on, round and round, at one temperature.
+
+    Each is proposed to exchange what it holds with ``tries`` cores within ``reach`` lines, one after the other. The core is kept
+    and not the node: the same proposal then undoes what an exchange has done, and Metropolis' rule holds.
 
     Adds to ``stats``: proposals, accepted ones, neighbour entries looked at or updated, change of cost, lines moved.
     """
-    node, cx, cy = s.seats
-    n, cols, rows = cx.shape[0], s.grid.dx.shape[0], s.grid.dy.shape[0]
-    rx, ry = min(reach, cols - 1), min(reach, rows - 1)
-    low16 = np.uint64(0xFFFF)
-    accepted, entries, moved, gain, count = 0, 0, 0, 0.0, rng[0]
-    for _ in range(steps):
+    node, cols, rows = s.seats.node, s.grid.dx.shape[0], s.grid.dy.shape[0]
+    wrap_x, wrap_y = s.grid.wrap_x, s.grid.wrap_y
+    rx, ry = min(reach, (cols - 1) // 2 if wrap_x else cols), min(reach, (rows - 1) // 2 if wrap_y else rows)
+    accepted, entries, moved, gain, count, at = 0, 0, 0, 0.0, rng[0], first
+    for _ in range(visits):
+        p = order[at]
+        at = at + 1 if at + 1 < len(order) else 0
+        x0, y0 = np.int64(p % cols), np.int64(p // cols)
+        left, right, low, high = x0 - rx, x0 + rx, y0 - ry, y0 + ry
+        if not wrap_x:
+            left, right = max(0, left), min(cols - 1, right)
+        if not wrap_y:
+            low, high = max(0, low), min(rows - 1, high)
         count += STEP
         bits = mix(count)
-        count += STEP
-        more = mix(count)
-        u = np.int64(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
-        x0, y0 = np.int64(cx[u]), np.int64(cy[u])
-        x1 = line_near(x0, rx, cols, s.grid.wrap_x, bits & low16)
-        y1 = line_near(y0, ry, rows, s.grid.wrap_y, more & low16)
-        v = np.int64(node[y1 * cols + x1])
-        if v == u or v == -2:
-            continue
-        if not allowed(u, y1 * cols + x1, v, y0 * cols + x0, s.grid.domain, s.grid.domains):
-            continue
-        limit = temperature * quantiles[more >> np.uint64(52)]
-        change, looked = price(s, u, v, x0, y0, x1, y1, limit)
-        entries += looked
-        if change > limit:
-            continue
-        accepted += 1
-        gain += change
-        moved += max(abs(x1 - x0), abs(y1 - y0))
-        entries += swap(s, u, v, x1, y1)
+        u = np.int64(node[p])
+        for _ in range(tries):
+            bits = bits * FACTOR + STEP
+            x1 = around(left + drawn(bits >> np.uint64(32), right - left + 1), cols)
+            y1 = around(low + drawn(bits >> np.uint64(16), high - low + 1), rows)
+            q = y1 * cols + x1
+            v = np.int64(node[q])
+            if v == u or v == -2:  # the core itself, or two empty ones
+                continue
+            limit = temperature * quantiles[bits >> np.uint64(52)]
+            if u < 0:
+                change, looked = price(s, v, u, x1, y1, x0, y0, limit)
+            else:
+                change, looked = price(s, u, v, x0, y0, x1, y1, limit)
+            entries += looked
+            if change > limit or not exchangeable(u, q, v, p, s.grid.domain, s.grid.domains):
+                continue
+            accepted += 1
+            gain += change
+            moved += max(abs(x1 - x0), abs(y1 - y0))
+            entries += swap(s, v, u, x0, y0) if u < 0 else swap(s, u, v, x1, y1)
+            u = v
     rng[0] = count
-    stats[0] += steps
+    stats[0] += visits * tries
     stats[1] += accepted
     stats[2] += entries
     stats[3] += gain
