@@ -49,7 +49,8 @@ KINDS = {
     "mapping": Row(("map", *BOARD), "hops,max-link", "first-fit", ("explain", *BOARD)),
     "routing": Row(("route", "mapping-run"), "turns,max-link", "named", ("explain", "route", "mapping-run")),
     "pipeline": Row(
-        ("pipeline", *ONNX, "mesh:2x2"), "period,stages", "groups-local", ("explain", "pipeline", *ONNX, "mesh:2x2"), "batch,period",
+        ("pipeline", *ONNX, "mesh:2x2"), "period,stages", "groups-local", ("explain", "pipeline", *ONNX, "mesh:2x2"),
+        "batch,period",
     ),
     "assignment": Row(("assign", *UNITS), "latency,energy", "threshold", ("explain", "assign", *UNITS)),
     "schedule": Row(("schedule", "tasks.json"), "makespan,energy", "heft", ("explain", "schedule", "tasks.json")),
