@@ -176,6 +176,10 @@ class RunKind(Kind):
         """Return seconds of a limit that are for searching."""
         return search_time(limit, self.pictures_take, self.files_take(given))
 
+    def refined(self, o: Any, found: Searched, time_left: TimeLeft) -> Searched:
+        """Return what a search found, improved for what the search does not know."""
+        return found
+
     def recorded(self, o: Any, given: Any, inputs: Any) -> Any:
         """Return the inputs as the report in the output folder keeps them."""
         return inputs
@@ -252,6 +256,8 @@ class RunKind(Kind):
             with watching(o.json, self._units(asked, given), o.out) as observers, explained(self.explain):
                 told = {"observers": observers, "known": known, "keep": keep, **how}
                 found = self.search(given, inputs, asked, first, stays, seconds, told)
+            if found.better is None:
+                found = self.refined(o, found, time_left)
             given, inputs, result, earlier, better = found
             report = self.write(o, given, result, inputs, time_left, run, earlier or held, better)
             words, files = self.words(report), (self.page, self.report)
