@@ -196,7 +196,7 @@ def test_large_networks_are_sums_per_core(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_plain_pages_have_no_script(tmp_path: Path) -> None:
     """The command writes the explorer, or with ``--plain`` still pictures."""
-    words = ("map", Path(__file__).parent.parent / "examples" / "first.json", "-t", "5")
+    words = ("map", Path(__file__).parent.parent / "examples" / "first.json", "--gap", "100%")
     run_here(*words, "-o", tmp_path / "lively")
     run_here(*words, "-o", tmp_path / "plain", "--plain")
     lively, plain = ((tmp_path / name / "report.html").read_text() for name in ("lively", "plain"))

@@ -69,7 +69,7 @@ def test_the_example_of_tasks_is_a_problem(tmp_path: Path) -> None:
         "camera/conv@0", "camera/pool@0", "radar/fft@0", "radar/track@0", "camera+radar/fuse@0",
     )  # fmt: skip
     fuse = stated.table()[-1]
-    assert (fuse.task, fuse.partner, fuse.modes, fuse.span) == ("camera", "radar", 2, (4, 5))
+    assert (fuse.task, fuse.partner, fuse.modes, fuse.span) == ("camera", "radar", 1, (5, 5))
 
 
 def test_every_key_of_tasks_is_described() -> None:

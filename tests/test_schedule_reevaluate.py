@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.check.schedule.reevaluate import reevaluate
@@ -18,6 +18,7 @@ from nmsolve.model.schedule.schedule import Schedule
 from tests.schedule_support import random_problem, random_schedule
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 5))
 def test_both_evaluators_agree(seed: int, processes: int, units: int) -> None:
     problem = random_problem(
@@ -31,6 +32,7 @@ def test_both_evaluators_agree(seed: int, processes: int, units: int) -> None:
     assert seen.energy == energies(problem, answer)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_units_are_off_in_the_same_gaps(seed: int) -> None:
     problem = random_problem(seed, 10, 2)
@@ -41,6 +43,7 @@ def test_units_are_off_in_the_same_gaps(seed: int) -> None:
     assert dark == set(zip(*(x[gaps.off].tolist() for x in (gaps.unit, gaps.begin, gaps.end)), strict=True))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.data())
 def test_both_checks_refuse_the_same(seed: int, data: st.DataObject) -> None:
     problem = random_problem(seed, 8, 3)

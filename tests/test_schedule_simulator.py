@@ -34,6 +34,7 @@ def test_queues_run_as_planned(seed: int, processes: int, units: int) -> None:
     assert seen.peak.tolist() == reevaluate(problem, answer).peak
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_queue_in_another_order_is_noticed(seed: int) -> None:
     problem = random_problem(seed, 8, 2)
@@ -49,6 +50,7 @@ def test_a_queue_in_another_order_is_noticed(seed: int) -> None:
     assert difference(problem, answer, seen) is not None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_unit_that_stays_on_takes_more(seed: int) -> None:
     problem = random_problem(seed, 8, 2)
@@ -60,6 +62,7 @@ def test_a_unit_that_stays_on_takes_more(seed: int) -> None:
     assert (seen.dark_begin < 0).all()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_noise_moves_starts_and_keeps_rules(seed: int) -> None:
     problem = random_problem(seed, 8, 3)
@@ -113,6 +116,7 @@ def _anew(problem: ScheduleProblem, answer: Schedule, late: int) -> Schedule:
     return Schedule(mode, start, loaded)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**5), st.booleans(), st.integers(0, 40))
 def test_after_a_fault_the_rest_is_planned_anew(seed: int, stay: bool, at: int) -> None:
     problem = random_problem(seed, 8, 4)
