@@ -19,7 +19,7 @@ import pytest
 import typer
 from command_support import run_here
 
-from nmsolve.cli.app import app
+from nmsolve.cli.app import application
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -136,7 +136,7 @@ def script(page: str) -> str:
 
 def resolved(words: list[str]) -> tuple[Any, str, Any, list[str]]:
     """Context, name and command of words behind ``nmsolve``, and the words that are left."""
-    found: Any = typer.main.get_command(app)
+    found: Any = typer.main.get_command(application())
     context = found.make_context("nmsolve", ["info", "x"])
     name, rest = "", words
     while hasattr(found, "resolve_command"):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import nmsolve
 from nmsolve.check.mapping.bounds.parts import CertificateError
-from nmsolve.cli.app import app
+from nmsolve.cli.app import application
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.limit import Limit
 from nmsolve.model.machine import Machine
@@ -200,7 +200,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("dead.toml").write_text("cores = [1, 2]\nfaulty_cores = [[0, 0], [0, 1]]\n")
 
     def run(*args: str) -> tuple[int, str]:
-        done = CliRunner().invoke(app, list(args))
+        done = CliRunner().invoke(application(), list(args))
         return done.exit_code, done.stdout
 
     base = ["explain", "g.json", "-m", "mesh:4x4", "-c", "c.json"]
@@ -218,5 +218,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0 and "can be mapped" in text and json.loads(Path("mapping.json").read_text())["row"]
     code, text = run("explain", "g.json", "-m", "dead.toml")
     assert code == 4 and "all are faulty" in text
-    done = CliRunner().invoke(app, ["map", "g.json", "-m", "mesh:4x4", "-c", "c.json"])
+    done = CliRunner().invoke(application(), ["map", "g.json", "-m", "mesh:4x4", "-c", "c.json"])
     assert isinstance(done.exception, nmsolve.InputError) and "nmsolve explain" in str(done.exception)

@@ -13,10 +13,10 @@ import typer
 from command_support import run_here
 from test_architecture import HEAVY
 
-from nmsolve.cli.app import app
+from nmsolve.cli.app import application
 from nmsolve.cli.sections import LONG, SECTIONS
 
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", LONG)

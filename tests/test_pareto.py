@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from nmsolve.check.certificates import stages_from_json, stages_to_json
 from nmsolve.check.mapping.recheck import RECHECKS
-from nmsolve.cli.app import app
+from nmsolve.cli.app import application
 from nmsolve.cli.check import run_verify
 from nmsolve.heuristics.mapping.links.moves import move
 from nmsolve.heuristics.mapping.links.state import build
@@ -148,7 +148,7 @@ def test_loads_and_sums_of_the_search_state_are_those_of_the_evaluator():
 def test_command_line_front_order_and_bad_input(tmp_path):
     graph = tmp_path / "g.json"
     save_graph(random_problem(4).graph, graph)
-    run = lambda *more: CliRunner().invoke(app, ["map", str(graph), "-m", "mesh:2x2", *more])  # noqa: E731
+    run = lambda *more: CliRunner().invoke(application(), ["map", str(graph), "-m", "mesh:2x2", *more])  # noqa: E731
     done = run("--objective", "hops,max-link", "-t", "2", "-o", str(tmp_path / "lex"))
     assert done.exit_code == 0, done.output
     report = json.loads((tmp_path / "lex" / "report.json").read_text())

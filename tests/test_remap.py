@@ -14,7 +14,7 @@ from test_remap_exact import budgeted, fewest, random_rules
 from typer.testing import CliRunner
 
 import nmsolve
-from nmsolve.cli.app import app
+from nmsolve.cli.app import application
 from nmsolve.heuristics.mapping.remap import Remap
 from nmsolve.heuristics.mapping.remap.kernel import anneal
 from nmsolve.heuristics.mapping.remap.repair import stay_put
@@ -191,7 +191,7 @@ def test_from_fault_to_verified_answer(tmp_path: Path, monkeypatch: pytest.Monke
     write_mapping("old.json", graph, board, core)
 
     def run(*args: str) -> tuple[int, str]:
-        done = nmsolve_cli.invoke(app, list(args))
+        done = nmsolve_cli.invoke(application(), list(args))
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.output
 
@@ -213,7 +213,7 @@ def test_from_fault_to_verified_answer(tmp_path: Path, monkeypatch: pytest.Monke
     assert code == 1 and "the budget is 1" in text
     report["inputs"]["reference"] = "0" * 16
     Path("out/report.json").write_text(json.dumps(report))
-    done = nmsolve_cli.invoke(app, ["verify", "out"])
+    done = nmsolve_cli.invoke(application(), ["verify", "out"])
     assert isinstance(done.exception, nmsolve.InputError) and "reference.json" in str(done.exception)
     assert Path("out/reference.json").read_bytes() == reference
 
@@ -233,7 +233,7 @@ def test_wrong_budgets_are_refused(
     write_inputs(tmp_path)
     core = np.array([0, 1, 2, 3, 7, 11, 15, 14, 13, 12, 8, 9, 5, 4])
     write_mapping("old.json", nmsolve.load_graph("ring.json"), nmsolve.machine("mesh.toml"), core)
-    done = CliRunner().invoke(app, ["map", "ring.json", "-m", "hurt.toml", "-t", "1", *options])
+    done = CliRunner().invoke(application(), ["map", "ring.json", "-m", "hurt.toml", "-t", "1", *options])
     assert isinstance(done.exception, nmsolve.InputError) and words in str(done.exception)
     assert "explain" not in str(done.exception)
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nmsolve.cli.table import command_of
+from nmsolve.cli.table import command_in
 from nmsolve.cli.terminal import harmless_output
-from nmsolve.cli.words import read
-from nmsolve.kinds.guard import INTERRUPTED, ends_by_second_signal
+from nmsolve.kinds.guard import ends_by_second_signal
 from nmsolve.kinds.waiting import telling
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.host.memory import address_space, rarely_collect
 from nmsolve.model.host.processes import ASKING
-from nmsolve.model.lookup import named
 
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
 LEAST_SPACE = 768 * 2**20
@@ -37,7 +35,9 @@ def main() -> None:
         try:
             _require_text(sys.argv[1:])
             _require_memory(sys.argv[1:])
-            sys.exit(_run(sys.argv[1:]))
+            from nmsolve.cli.app import application
+
+            application(command_in(sys.argv[1:]))()
         except NmsolveError as error:
             line = str(error).replace("\n", "\\n")
             print(f"error: {line}", file=sys.stderr)
@@ -63,22 +63,6 @@ def main() -> None:
                 print(f"error: {out.complaint}", file=sys.stderr)
                 sys.exit(1)
             raise
-
-
-def _run(words: Sequence[str]) -> int:
-    """Run a command; return its exit code. What is not written in plain words is typer's, which ends the process itself."""
-    command, rest = command_of(words)
-    plain = command is not None and not command.open and os.name != "nt"  # there typer expands names of files
-    asked = read(named(command.options), rest) if command is not None and plain else None
-    if command is None or asked is None:
-        from nmsolve.cli.app import app
-
-        app()
-        return 0
-    try:
-        return command.call(asked)
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def _require_text(arguments: list[str]) -> None:

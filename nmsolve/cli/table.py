@@ -84,13 +84,9 @@ GROUPS = {
 }
 
 
-def command_of(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
-    """Return the command that the first one or two words name, or None, and the words behind its name."""
-    for count in (2, 1):
-        name = " ".join(words[:count])
-        if len(words) >= count and name in COMMANDS:
-            return COMMANDS[name], words[count:]
-    return None, words
+def command_in(words: Sequence[str]) -> str | None:
+    """Return the name of the command that the first one or two words are, or None."""
+    return next((name for name in (" ".join(words[:2]), " ".join(words[:1])) if name in COMMANDS), None)
 
 
 @contextmanager

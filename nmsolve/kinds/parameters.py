@@ -1,7 +1,6 @@
 """How parameters of commands are written and what is said of them: the second part of their annotations.
 
-Typer makes help of them (:mod:`nmsolve.cli.app`); what a command is given in plain words is read without it
-(:mod:`nmsolve.cli.words`), which saves every run a third of what it takes to start.
+:mod:`nmsolve.cli.app` hands them to typer. Whoever uses a kind from Python does not load it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The reward of method M1 in training: the published terms (M1.7) and further ones, each with a weight that the user sets.
 
-``reward = -(horizontal * sum max(left, right) + vertical * sum max(up, down)) * exp(deadlock * turns / channels)
+``reward = -(horizontal * sum max(left, right) + vertical * sum max(up, down)) * exp(deadlock * directions / channels)
 - hops * traffic times distance - faults * traffic with a single shortest route``. The first line is the objective ``reward``
 (:mod:`nmsolve.hw.reward`), for one node per core of a mesh; the source names a term for fault tolerance without a formula: here
 traffic between cores of one row or column pays, as it has one shortest route and a single dead link breaks that.

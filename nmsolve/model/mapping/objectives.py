@@ -98,7 +98,7 @@ class RewardTerms:
     """How much the terms of M1's reward count (M1.7: the user may remove or re-weight them); 1 each as published.
 
     The objective ``reward`` is ``sum over cores (horizontal * max(left, right) + vertical * max(up, down)) *
-    exp(deadlock * prohibited turns / channels)``; see :mod:`nmsolve.hw.reward`.
+    exp(deadlock * prohibited directions of turning / channels)``; see :mod:`nmsolve.hw.reward`.
 
     Attributes
     ----------
