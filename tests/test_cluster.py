@@ -261,7 +261,7 @@ ClusterWorkerPool(joined(sys.argv[1]), Large())
 """
 #: Passes over connections that both machines hold, before and after one of the two that hold them has died.
 PASSES = """
-import sys
+import sys, time
 from dataclasses import replace
 from types import SimpleNamespace
 import numpy as np
@@ -278,6 +278,10 @@ def hire():
     return hired[-1]
 problem = network()
 level = in_blocks(problem, 4)
+since = time.monotonic()
+while sum(machine.ready for machine in pool._cluster.machines.values()) < 2 and time.monotonic() < since + 60:
+    time.sleep(0.1)
+    pool._cluster.refresh()
 away = Away(hire, level.source.blocks, (cores_of(problem), level.volume, level.domain, level.apart_ptr))
 assert away.spread() == 2
 held, (wanted, _) = replace(level, away=away), swept(level, problem, False)
