@@ -19,12 +19,12 @@ SECTIONS = {
     "What is wanted": "objective limit weights at_most reward pareto points route turns form table_limit detour channels stages "
     "exact_stages use_all overlap split replicas batches "
     "migration_budget place run noise runs reschedule from_run",
-    "Time and search": "time_limit gap seed workers cluster engines warm_start resume memory_of memory scratch "
+    "Time and search": "time_limit gap seed workers cluster engines method warm_start resume memory_of memory scratch "
     "mip_solver",
     "Output": "write_model write_onnx trace csv out plain json help",
 }
 #: Options that say what is asked: a second value would be another question.
-STATING = {*SECTIONS["Input"].split(), *SECTIONS["What is wanted"].split(), "engines", "to"}
+STATING = {*SECTIONS["Input"].split(), *SECTIONS["What is wanted"].split(), "engines", "method", "to"}
 #: Commands with sections.
 LONG = tuple(FOLDERS)
 

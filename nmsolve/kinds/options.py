@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from nmsolve.kinds.parameters import Argument, Option
+from nmsolve.kinds.parameters import Argument, Option, Parameter
 
 # One option, one line:
 # fmt: off
@@ -69,6 +69,23 @@ Workers = A[int, Option(parser=_whole_computer, metavar="N|all", help="Cores tha
 Cluster = A[str | None, Option(help="Ray cluster whose cores are the workers: auto (the one that this machine is part of), "
                                "HOST:PORT, or local.")]
 Engines = A[str | None, Option(help="Comma-separated engines to run. [default: chosen automatically]")]
+
+
+def published(**methods: str) -> Parameter:
+    """Return the option that runs one of these published methods; each with what it does."""
+    known = "; ".join(f"{name}: {about}" for name, about in methods.items())
+
+    def one_of(text: str | None) -> str | None:
+        from nmsolve.model.errors import InputError, shortened
+
+        if text is not None and text not in methods:
+            raise InputError(f"method {shortened(repr(text))}", "--method", " or ".join(methods))
+        return text
+
+    return Option(callback=one_of, metavar="|".join(methods), help="Run a published method alone, once, to its end; the rest of "
+                  f"the time proves how far its answer is from the best ({known}).")
+
+
 Memory = A[str | None, Option(help="Memory limit for all processes together, e.g. 2GiB; a .nmz graph that is too large stays "
                               "on disk.")]
 Residence = A[str | None, Option("--memory", help="Memory limit, e.g. 2GiB; a .nmz graph that is too large stays on disk.")]

@@ -46,7 +46,7 @@ MOST_POINTS = 1000
 #: Options that a front does not take: they are about one answer.
 ALONE = (
     "objective", "gap", "write_onnx", "place", "batches", "run", "weights", "noise", "runs", "reschedule", "from_run",
-    "trace", "csv", "limit",
+    "trace", "csv", "limit", "method",
 )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def search(o: MapOptions | GapOptions | SearchOptions, **more: Unpack[RunOptions
         join_cluster(o.cluster, o.workers)
     return {
         "started": clock.STARTED, "gap": fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers,
-        "engines": names(o.engines), "memory": size_in_bytes(o.memory),
+        "engines": names(o.engines), "method": getattr(o, "method", None), "memory": size_in_bytes(o.memory),
         "cluster": o.cluster, **more,
     }  # fmt: skip
 

@@ -64,6 +64,8 @@ class Options:
     known : bounds from before; those count that can be recomputed from their certificates
     words : bounds from before also count on a solver's word
     enough : stop once it is known whether the objective can be as low as this
+    method : a published method, ``m1`` to ``m5``, as far as the problem has it: it runs once, to its end, and the answer is its
+        own; what is left of the time goes to bounds of that answer (:func:`nmsolve.solvers.published.solve`)
     cluster : address of a Ray cluster whose cores are the workers; ``auto`` for the one that runs here, ``local`` for a new one
     keep : called with the result so far: with the first answer at once, with better ones now and then, and before a second Ctrl-C
         ends everything. Its stop reason is :data:`nmsolve.model.bound.RUNNING`
@@ -85,6 +87,7 @@ class Options:
     known: Sequence[Bound] = ()
     words: bool = False
     enough: float | None = None
+    method: str | None = None
     cluster: str | None = None
     keep: Callable[[Result[Any]], None] | None = None
 
@@ -123,6 +126,7 @@ class RunOptions(TypedDict, total=False):
     memory: int | None
     scratch: ScratchPlace | None
     observers: Sequence[Observer]
+    method: str | None
     cluster: str | None
     keep: Callable[[Result[Any]], None] | None
 
@@ -186,6 +190,7 @@ class Task(ABC, Generic[S]):
     checker : checks and scores solutions; it holds the problem that engines get
     first : a solution in the user's terms to start from, or None
     registry : all engines by name; empty where none can bound a given answer
+    methods : the engines that run a published method, by the method's name
     quick : names of those that soon find a solution of most problems; asked where a solver says that there is none
     exact : objectives and bounds are whole numbers without rounding, so that a gap of one is a gap; most are sums of floats
     """
@@ -194,6 +199,7 @@ class Task(ABC, Generic[S]):
     checker: Checker
     first: IntArray | None = None
     registry: Mapping[str, Entry] = MappingProxyType({})
+    methods: Mapping[str, str] = MappingProxyType({})
     quick: Sequence[str] = ()
     exact: bool = False
 
@@ -260,6 +266,18 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     ------
     InputError : an option is wrong, or the task refuses the engines asked for
     """
+    return searched(task, options)[0]
+
+
+def searched(task: Task[S], options: Options) -> tuple[Result[S], IntArray | None]:
+    """Return what :func:`solve` does, and the answer (size,) as the task's engines have it.
+
+    Raises
+    ------
+    InputError : as there
+    """
+    if options.method is not None and options.engines is None:
+        raise InputError(f"method {options.method!r} and several objectives", "--method", "one objective")
     stood, limit = clock.stood(), options.time_limit
     options, worker_pool = _with_worker_pool(options)
     memory = Memory(options.memory)
@@ -274,6 +292,8 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         keeper = Keeper(incumbent, budget, partial(run.keep, task))
         try:
             run.steps = task.start(run)
+            if options.method is not None:  # as published, so once
+                run.steps = [replace(step, repeat=False) for step in run.steps]
             others = [step.engine.name for step in run.steps if step.foreign]
             incumbent.require_recheck(others, partial(_recheck, task, budget))
             _raise_known(task, run)
@@ -293,14 +313,14 @@ def solve(task: Task[S], options: Options) -> Result[S]:
             keeper.keep()
             raise
         ended = run.result(task, status, reason, answer, portfolio.child_cpu)
-        if placement is None:
-            return ended
-        return replace(
-            ended,
-            bounds=(*ended.bounds, placement),
-            placement_bound=placement.value,
-            placement_gap=gap(ended.objective, placement.value),
-        )
+        if placement is not None:
+            ended = replace(
+                ended,
+                bounds=(*ended.bounds, placement),
+                placement_bound=placement.value,
+                placement_gap=gap(ended.objective, placement.value),
+            )
+        return ended, incumbent.lifted
 
 
 def _doubt(task: Task[S], run: Run) -> None:

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from nmsolve.kinds.options import Bind, ConflictOptions, Json, Library, Out, Points, SearchOptions, Strict
+from nmsolve.kinds.options import (
+    Bind,
+    ConflictOptions,
+    Json,
+    Library,
+    Out,
+    Points,
+    SearchOptions,
+    Strict,
+    published,
+)
 from nmsolve.kinds.parameters import Argument, Option
 
 # One option, one line:
@@ -32,6 +42,7 @@ class AssignOptions(SearchOptions, AssignProblemOptions):
 
     objective: A[str, Option(help="latency, energy, load or makespan; or several in order of priority: "
                              "latency,energy.")] = "latency"
+    method: A[str | None, published(m3="thresholds of cost and benefit")] = None
     warm_start: A[Path | None, Option(help="Start from this assignment (assignment.json, or its folder).")] = None
     run: A[bool, Option("--run", help="Also execute the programs with onnxruntime and compare them with the model.")] = False
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. latency,energy, instead of one "

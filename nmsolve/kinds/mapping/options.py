@@ -37,6 +37,7 @@ from nmsolve.kinds.options import (
     Turns,
     Workers,
     WriteModel,
+    published,
 )
 from nmsolve.kinds.parameters import Argument, Option
 from nmsolve.model.mapping.objectives import OBJECTIVES
@@ -62,6 +63,7 @@ class MapOptions:
                                     "[default: step-time where the machine has its figures, else hops]")] = None
     limit: A[list[str] | None, Option(help="Most of another objective, e.g. step-time=200us or hops=1e6 (repeatable).")] = None
     engines: Engines = None
+    method: A[str | None, published(m1="learned placement", m2="multilevel, bisection, forces")] = None
     balance: Balance = None
     constraints: Constraints = None
     warm_start: A[Path | None, Option(help="Start from this mapping or run; nodes that now break a rule are moved.")] = None

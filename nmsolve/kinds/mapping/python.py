@@ -268,7 +268,7 @@ def map_options(how: RunOptions, objective: str | Sequence[str] | None, **more: 
         Path(), objective=None if objective is None else in_order(objective), **more,
         time_limit=repr(float(how.get("time_limit", TIME_LIMIT))), gap=repr(how["gap"]) if how.get("gap") else None,
         seed=how.get("seed", 0), workers=how.get("workers", 1), cluster=how.get("cluster"), scratch=scratch.folder,
-        resume=scratch.resume,
+        resume=scratch.resume, method=how.get("method"),
         engines=None if engines is None else ",".join(names_of(engines)),
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ def search_map(run: MapSearch) -> Searched:
         return _with_free_routes(run)
     if len(names) > 1:
         return _in_order(run, names)
-    if run.o.route == CHOSEN and names == ("max-link",) and not run.problem.ceilings:
+    if run.o.route == CHOSEN and names == ("max-link",) and not run.problem.ceilings and run.o.method is None:
         return _in_turns(run)
     return _once(run)
 

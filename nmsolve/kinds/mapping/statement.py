@@ -47,6 +47,12 @@ def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | Non
     many = front is not None or len(names) > 1
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
+    if o.method is not None and (many or o.route == "joint"):
+        raise InputError(
+            "a published method with several objectives or free routes",
+            "--method",
+            "one objective, given routes",
+        )
     if o.memory_of is not None and (many or o.route == "joint"):
         raise InputError(
             "a store of runs with several objectives or free routes",

@@ -16,6 +16,7 @@ from nmsolve.kinds.options import (
     SearchOptions,
     Strict,
     TrainOptions,
+    published,
 )
 from nmsolve.kinds.parameters import Argument, Option
 
@@ -60,6 +61,7 @@ class PipelineProblemOptions:
 class PipelineOptions(SearchOptions, PipelineProblemOptions):
     """Split a network into stages on groups of cores for least time of the slowest stage or a batch, or energy, with a bound."""
 
+    method: A[str | None, published(m5="learned groups of cores")] = None
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
     write_onnx: A[Path | None, Option(help="Write a copy of the model that states the stage of every operator.")] = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from nmsolve.kinds.options import ConflictOptions, Json, Out, Points, SearchOptions, Strict
+from nmsolve.kinds.options import ConflictOptions, Json, Out, Points, SearchOptions, Strict, published
 from nmsolve.kinds.parameters import Argument, Option
 
 #: Most noisy runs of a schedule.
@@ -37,6 +37,7 @@ class ScheduleOptions(SearchOptions, ScheduleProblemOptions):
     objective: A[str | None, Option(help="makespan, tardiness, idle, energy, waste, moved or weighted; or several in order of "
                                     "priority: makespan,energy. [default: the file's, else makespan]")] = None
     weights: A[str | None, Option(help="Factors of --objective weighted: energy=3,makespan=10. [default: the file's]")] = None
+    method: A[str | None, published(m4="units over time")] = None
     warm_start: A[Path | None, Option(help="Start from this schedule (schedule.json, or its folder).")] = None
     noise: A[str | None, Option(help="Also run the queues with durations that differ by up to so much, e.g. 10%.")] = None
     runs: A[int, Option(min=1, max=MOST_RUNS, help="Number of noisy runs.")] = 100

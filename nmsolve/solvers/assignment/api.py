@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Unpack
 
 import numpy as np
@@ -20,7 +21,8 @@ from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker, ce
 from nmsolve.solvers.assignment.registry import REGISTRY, plan_of
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.multi_objective import StatedObjectives
-from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
+from nmsolve.solvers.published import solve
+from nmsolve.solvers.run import Options, Run, RunOptions, Task
 from nmsolve.solvers.search.portfolio import Step
 
 
@@ -89,6 +91,7 @@ class AssignTask(Task[Assignment]):
     """Solutions are assignments."""
 
     registry, exact, quick = REGISTRY, True, ("priority", "min-conflicts")
+    methods = MappingProxyType({"m3": "threshold"})
 
     def __init__(self, problem: AssignProblem, warm_start: Assignment | None = None) -> None:
         self.problem, self.checker, self.objective = problem, AssignChecker(problem), problem.objective

@@ -20,8 +20,8 @@ from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.mapping.memory_estimate import advice, search_bytes
 from nmsolve.solvers.mapping.task import MappingTask
+from nmsolve.solvers.published import solve as run
 from nmsolve.solvers.run import Options, RunOptions
-from nmsolve.solvers.run import solve as run
 from nmsolve.solvers.search.memory import Memory
 
 

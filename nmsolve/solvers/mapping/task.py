@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +68,8 @@ class MappingTask(Task[IntArray]):
     """
 
     checker: MappingChecker
+    registry = REGISTRY
+    methods = MappingProxyType({"m1": "m1-policy", "m2": "m2"})
 
     def __init__(
         self,
@@ -125,7 +128,9 @@ class MappingTask(Task[IntArray]):
         return steps
 
     def _may_fit(self, run: Run, steps: list[Step]) -> bool:
-        """Return True if mappings are wanted, and first fit keeps the rules: it knows neither migration budgets nor ceilings."""
+        """Return True if any mapping is wanted, and first fit keeps the rules: it knows no migration budgets and no ceilings."""
+        if run.options.method is not None:
+            return False
         wanted = run.options.engines is None or any(s.engine.finds != "bounds" for s in steps)
         return wanted and not self.checker.problem.limits_moves and not self.problem.ceilings
 

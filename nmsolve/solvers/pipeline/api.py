@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Unpack
 
 import numpy as np
@@ -17,7 +18,8 @@ from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
-from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
+from nmsolve.solvers.published import solve
+from nmsolve.solvers.run import Options, Run, RunOptions, Task
 from nmsolve.solvers.search.portfolio import Step
 
 
@@ -61,6 +63,7 @@ class PipelineTask(Task[PipelinePlan]):
     """Solutions are plans."""
 
     objective, registry, quick = "largest load", REGISTRY, ("chain", "orders", "pipeline-local")
+    methods = MappingProxyType({"m5": "m5-policy"})
 
     def __init__(self, problem: PipelineProblem, warm_start: PipelinePlan | None = None) -> None:
         self.problem, self.checker = problem, PipelineChecker(problem)

@@ -21,10 +21,11 @@ from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.published import solve
 from nmsolve.solvers.routing.checker import MISSING, RoutingChecker, missing_entries
 from nmsolve.solvers.routing.fit import missing_text, require_routes
 from nmsolve.solvers.routing.registry import REGISTRY, plan_of
-from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
+from nmsolve.solvers.run import Options, Run, RunOptions, Task
 from nmsolve.solvers.search.portfolio import Step
 
 #: Part of the remaining time for an objective if later ones are not proved yet.

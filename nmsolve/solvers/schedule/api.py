@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Unpack
 
 import numpy as np
@@ -19,7 +20,8 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.multi_objective import StatedObjectives
-from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
+from nmsolve.solvers.published import solve
+from nmsolve.solvers.run import Options, Run, RunOptions, Task
 from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.checker import AsStated, over_ceiling
 from nmsolve.solvers.search.portfolio import Step
@@ -128,6 +130,7 @@ class ScheduleTask(Task[Schedule]):
     """Solutions are schedules."""
 
     registry, exact, quick = REGISTRY, True, ("heft", "activity-lists", "schedule-search")
+    methods = MappingProxyType({"m4": "m4"})
 
     def __init__(self, problem: ScheduleProblem, warm_start: Schedule | None = None) -> None:
         self.problem, self.checker, self.objective = problem, ScheduleChecker(problem), problem.objective
