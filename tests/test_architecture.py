@@ -218,8 +218,8 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
 
 #: What a run does without, and what loading it costs: half as much as all that it needs.
 NEEDLESS = {
-    "pydantic", "rich", "matplotlib", "networkx", "pandas", "ortools", "highspy", "pyomo", "torch", "onnx", "sympy",
-    "safetensors", "ray", "email", "unittest", "numpy.f2py", "numpy.testing", "numba.np.arrayobj",
+    "rich", "matplotlib", "networkx", "pandas", "ortools", "highspy", "pyomo", "torch", "onnx", "sympy", "safetensors",
+    "ray", "unittest", "numpy.f2py", "numpy.testing", "numba.np.arrayobj",
 }  # fmt: skip
 
 
