@@ -14,12 +14,14 @@ import nmsolve
 from nmsolve.api import fronts
 from nmsolve.hw.scores import objective_value
 from nmsolve.kinds.mapping import python
+from nmsolve.kinds.python.how import run_options
 from nmsolve.model import clock
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping import api, auto, memory_estimate
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
+from nmsolve.solvers.run import Options
 from nmsolve.solvers.search.memory import held_now
 
 QUICK = {"engines": ["first-fit", "star"], "time_limit": 20}
@@ -107,6 +109,16 @@ def test_warm_starts_are_accepted_repaired_or_refused():
     for wrong in (np.zeros(3, int), np.full(30, 9), np.full(30, -1), np.zeros(30)):
         with pytest.raises(nmsolve.InputError, match="warm start"):
             api.solve(problem, warm_start=wrong, **QUICK)
+
+
+def test_all_workers_are_the_cores_that_this_process_may_use(monkeypatch):
+    """Of functions, of a search and of a benchmark; searches get their number."""
+    monkeypatch.setattr("nmsolve.model.host.cores", lambda: 3)
+    assert Options(workers="all").workers == run_options({"workers": "all"})["workers"] == 3
+    machine, graph = sized([6, 4, 6, 4])
+    assert nmsolve.map(graph, machine, workers="all", **QUICK).objective == 2.0
+    with pytest.raises(nmsolve.InputError, match="'some'; expected a whole number above 0, or all"):
+        nmsolve.bench("qaplib", workers="some")
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,29 @@ def test_quick_steps_run_here_beside_children_and_do_not_keep_them_waiting():
     checker, budget, incumbent = make(60.0)
     here = Step(Script(("walk 2", "sleep 0.01"), "here"), quick=True, repeat=True)
     Portfolio(checker, incumbent, budget, workers=2).run(
-        [here, Step(Script(("offer 2", "bound 2"), "there"))]
+        [here, Step(Script(("offer 2", "bound 2"), "there"), child=True)]
     )
     assert incumbent.optimal and budget.elapsed() < 50
-    begun = {e.engine: e.text for e in kinds(incumbent, "engine") if "begins" in e.text}
-    assert begun == {"here": "begins", "there": "begins in a child process"}
+    assert where(incumbent) == {"here": "begins", "there": "begins in a child process"}
+
+
+def where(incumbent):
+    """Where each engine began, by its name."""
+    return {e.engine: e.text for e in kinds(incumbent, "engine") if "begins" in e.text}
+
+
+def test_of_several_workers_one_searches_here_and_the_others_in_children():
+    """Whatever time a busy machine takes to start a process, there is an answer. A worker that has nothing to do goes on with
+    the plan meanwhile."""
+    checker, budget, incumbent = make(60.0)
+    steps = [
+        Step(Script(("bound 2",), "proves", "bounds")), Step(Script(("until-seen 8",), "here", "mappings")),
+        Step(Script(("offer 20",), "there")), Step(Script(("offer 8", "until-stop"), "later")),
+    ]  # fmt: skip
+    Portfolio(checker, incumbent, budget, workers=2).run(steps)
+    assert incumbent.optimal and incumbent.objective == 8 and budget.elapsed() < 50
+    child = "begins in a child process"
+    assert where(incumbent) == {"proves": child, "here": "begins", "there": child, "later": child}
 
 
 def test_an_engine_with_threads_sees_what_children_find_while_it_runs():

@@ -26,6 +26,7 @@ from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.in_memory import GraphLike, named_graph
 from nmsolve.model.machine import Machine
 from nmsolve.model.quantities import seconds
+from nmsolve.model.quantities import workers as number_of_workers
 from nmsolve.report import pictures
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def bench(
     *,
     seeds: int = 10,
     time_limit: float | str = 60.0,
-    workers: int = 1,
+    workers: int | str = 1,
     only: str | None = None,
     machine: MachineLike | None = None,
     chips: str | tuple[int, int] | None = None,
@@ -135,7 +136,7 @@ def bench(
     methods : auto (if not given), engines, engines joined by + to run together, or peers: other tools that are installed
     seeds : every method runs with seeds 1 to ``seeds``
     time_limit : seconds of a run
-    workers : runs at the same time, one core each
+    workers : runs at the same time, one core each; ``all``: on every core of this machine
     only : only these instances, e.g. ``sko*,nug12``
     machine, chips, balance, objective : of folders and graphs
     problem : what folders hold: the name of the command that solves it
@@ -146,17 +147,15 @@ def bench(
     ------
     InputError : anything wrong with these, before any run; or another benchmark uses the folder
     """
-    limit = seconds(time_limit, "time_limit")
+    limit, workers = seconds(time_limit, "time_limit"), number_of_workers(workers, "workers")
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
             return bench(
                 suites, methods, seeds=seeds, time_limit=limit, workers=workers, only=only, machine=machine,
                 chips=chips, balance=balance, objective=objective, problem=problem, out=folder, **options,
             )  # fmt: skip
-    if not 1 <= seeds <= 10_000 or workers < 1:
-        raise InputError(
-            f"{seeds} seeds, {workers} runs at a time", "bench", "1 to 10,000 seeds, at least 1 run"
-        )
+    if not 1 <= seeds <= 10_000:
+        raise InputError(f"{seeds} seeds", "bench", "1 to 10,000")
     folder_of_runs = Path(out)
     prepare_folder(folder_of_runs)
     page, heard = options.get("page"), options.get("on_run")

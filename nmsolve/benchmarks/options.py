@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from nmsolve.kinds.options import Balance, Chips, Json, Machine
+from nmsolve.kinds.options import Balance, Chips, Json, Machine, number_of_workers
 from nmsolve.kinds.parameters import Argument, Option
 from nmsolve.kinds.registry import FOLDERS, listed, options_of
 
@@ -26,7 +26,8 @@ class BenchOptions:
                                   "(other tools that are installed). [default: auto; of the suite peers auto,peers]")] = None
     seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
     time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
-    workers: A[int, Option(min=1, help="Number of runs at the same time, one core each.")] = 1
+    workers: A[int, Option(parser=number_of_workers, metavar="N|all", help="Number of runs at the same time, one core each; all: "
+                           "on every core of this machine.")] = 1
     only: A[str | None, Option(help="Run only these instances, e.g. 'sko*,nug12'.")] = None
     machine: Machine = None
     chips: Chips = None

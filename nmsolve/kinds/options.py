@@ -22,21 +22,11 @@ def _time(limit: str) -> str:
     return limit
 
 
-def _whole_computer(text: str | int) -> int:
-    """Return a number of workers: ``all`` means every core that this process may use.
+def number_of_workers(text: str | int) -> int:
+    """Return how many ``--workers`` asks for (:func:`nmsolve.model.quantities.workers`)."""
+    from nmsolve.model.quantities import workers
 
-    Raises
-    ------
-    InputError : neither that nor a whole number above 0
-    """
-    from nmsolve.model.errors import InputError, shortened
-    from nmsolve.model.host import cores
-
-    if text == "all":
-        return cores()
-    if not (str(text).isascii() and str(text).isdigit() and 1 <= int(text) < 10**6):
-        raise InputError(f"workers {shortened(str(text))!r}", "--workers", "a whole number above 0, or all")
-    return int(text)
+    return workers(text)
 
 
 Graph = A[Path, Argument(help="Graph: .json, .graph, .hgr, .mtx, .dat, .npz, .nmz, .snn, .csv, .h5, .nir ...")]
@@ -64,7 +54,7 @@ Placement = A[Path | None, Option(help="Core of every part, one per line, if the
 TimeLimit = A[str, Option("--time-limit", "-t", callback=_time, help="Wall-clock time: 90, 90s or 5m.")]
 Gap = A[str | None, Option(help="Stop once this gap is proved: 0.05 or 5%.")]
 Seed = A[int, Option(help="Seed for all random choices.")]
-Workers = A[int, Option(parser=_whole_computer, metavar="N|all", help="Cores that search at the same time, with engines of "
+Workers = A[int, Option(parser=number_of_workers, metavar="N|all", help="Cores that search at the same time, with engines of "
                         "their own or threads of one; all: every core of this machine.")]
 Cluster = A[str | None, Option(help="Ray cluster whose cores are the workers: auto (the one that this machine is part of), "
                                "HOST:PORT, or local.")]

@@ -22,8 +22,8 @@ _PLAIN: dict[str, tuple[Any, str]] = {
     "object": (object, "anything"), "Sequence": (Sequence, "a list"), "Mapping": (Mapping, "a mapping"),
     "tuple": ((tuple, list), "a tuple"), "Callable": (Callable, "a function"),
 }  # fmt: skip
-#: Numbers that may come as text with a unit, too: what reads them says what is wrong.
-_QUANTITIES = {"time_limit"}
+#: Numbers that may come as text with a unit, or as a word, too: what reads them says what is wrong.
+_QUANTITIES = {"time_limit", "workers"}
 
 
 class _Type(NamedTuple):

@@ -28,6 +28,23 @@ def seconds(given: str | float, where: str = "--time-limit") -> float:
     return found
 
 
+def workers(given: str | int, where: str = "--workers") -> int:
+    """Return a number of workers: a whole number above 0, or ``all``: every core that this process may use.
+
+    Raises
+    ------
+    InputError : neither
+    """
+    from nmsolve.model.host import cores
+
+    if given == "all":
+        return cores()
+    text = str(given)
+    if isinstance(given, bool) or not (text.isascii() and text.isdigit() and 1 <= int(text) < 10**6):
+        raise InputError(f"workers {shortened(text)!r}", where, "a whole number above 0, or all")
+    return int(text)
+
+
 def weights_of(text: str, known: Sequence[str]) -> dict[str, float]:
     """Return the weights of a reward's terms that a text like ``deadlock=0,hops=0.5`` names.
 

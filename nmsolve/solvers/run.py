@@ -17,7 +17,7 @@ from nmsolve.model import clock
 from nmsolve.model.bound import RUNNING, Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, Resumable, ScratchPlace
 from nmsolve.model.errors import InputError, shortened
-from nmsolve.model.quantities import seconds
+from nmsolve.model.quantities import seconds, workers
 from nmsolve.model.stop import AWAY, CHILDREN, Stop
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.checker import Checker
@@ -42,7 +42,6 @@ NOTICED = 1.0
 _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("gap", numbers.Real, "a number >= 0"),
     ("seed", numbers.Integral, "a whole number >= 0"),
-    ("workers", numbers.Integral, "a whole number >= 1"),
     ("memory", (numbers.Integral, type(None)), "a whole number of bytes"),
 )
 
@@ -56,7 +55,7 @@ class Options:
     time_limit : wall seconds, or text such as ``5m``, from ``started`` (``clock.now()``; now if not given) on
     gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
     seed : seed of all random choices
-    workers : engines that run at the same time
+    workers : engines that run at the same time; ``all``: as many as this process may use cores
     engines : names from the problem's registry or engines as objects, in this order; chosen by the problem if not given
     memory : most bytes that all processes together may hold
     scratch : where engines may put what does not fit in memory
@@ -93,14 +92,13 @@ class Options:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time_limit", seconds(self.time_limit, "time_limit"))
+        object.__setattr__(self, "workers", workers(self.workers, "workers"))
         for name, kind, what in _KINDS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, kind):
                 raise InputError(f"{name} is {shortened(repr(value))}", "", what)
         if not 0 <= self.gap <= 1:
             raise InputError(f"the gap is {self.gap}", "", "a number from 0 to 1: 0.05 is 5 %")
-        if self.workers < 1:
-            raise InputError(f"{self.workers} workers", "", "at least 1")
         if self.cluster is not None and self.workers != 1:
             raise InputError(
                 f"{self.workers} workers on a cluster", "", "none given: as many as the cluster has cores"

@@ -11,7 +11,7 @@ from nmsolve.kinds.clock import Clock
 from nmsolve.model.bound import Event
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
-from nmsolve.model.quantities import seconds
+from nmsolve.model.quantities import seconds, workers
 from nmsolve.solvers.run import RunOptions
 
 #: Seconds of a search if nothing is said.
@@ -57,6 +57,8 @@ def run_options(given: How, time_limit: float = TIME_LIMIT) -> RunOptions:
     elif engines is not None and not isinstance(engines, Sequence):
         raise InputError(f"engines are {engines!r}", "engines", "names or engines, in a list")
     how["time_limit"] = seconds(how["time_limit"], "time_limit")
+    if "workers" in how:
+        how["workers"] = workers(how["workers"], "workers")
     on_event = how.pop("on_event", None)
     if on_event is not None:
         how["observers"] = [*how.get("observers", ()), on_event]

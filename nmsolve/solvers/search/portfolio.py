@@ -7,6 +7,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TypeVar
@@ -26,7 +27,7 @@ from nmsolve.solvers.search.worker_pool import LocalWorkerPool, Worker, WorkerPo
 Local = TypeVar("Local", bound=LocalContext)
 #: A repeated engine is dropped after this many runs in a row without a change.
 PATIENCE = 100
-#: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
+#: A child is not worth starting with less time than this (CPU seconds): Python and the solver must load first.
 CHILD_MINIMUM = 0.4
 #: An engine gets at least this many seconds, if they are left; in a child it has to import its libraries first.
 LEAST, CHILD_LEAST = 0.2, 2.0
@@ -93,9 +94,10 @@ class _Pool:
 class Portfolio:
     """Runs a plan of steps until the gap is reached, time is up, or nothing is left to try.
 
-    With one worker the steps run one after the other; those that need no child run in this process. With several
-    workers as many steps run at the same time, each in a child. When the plan is through, its repeatable steps
-    run again and again, each time with another seed, from the best solution of all; in a race bounds too, with more time.
+    With one worker the steps run one after the other; those that need no child run in this process. With several workers as
+    many steps run at the same time: one that finds solutions in this process, which need not start first, the others each in a
+    child; or all in children, where a step with threads needs this process. When the plan is through, its repeatable steps run
+    again and again, each time with another seed, from the best solution of all; in a race bounds too, with more time.
 
     Parameters
     ----------
@@ -126,6 +128,9 @@ class Portfolio:
         self._memory, self._scratch = memory or Memory(), scratch
         self._pool: _Pool | None = None
         self._threads = 1
+        self._plan: Iterator[tuple[Step, float] | None] = iter(())
+        #: Whether one worker's step may run in this process, whether one does, and whether others are being started beside it.
+        self._joins, self._busy, self._filling = False, False, False
         self._thread, self._looked = get_ident(), 0.0
         self._seen = -1
         self._lost: list[Step] = []
@@ -143,22 +148,22 @@ class Portfolio:
     def run(self, steps: Sequence[Step]) -> None:
         """Run the plan. Children are gone when this returns or raises."""
         self._threads = max(1, self._workers // max(1, sum(s.child for s in steps)))
-        turns = self._turns(steps)
+        self._plan = self._turns(steps)
+        self._joins = not self._away and not any(
+            s.threads and not s.quick for s in steps
+        )  # those need this process
         try:
             if self._away:
                 self._open()
             more = True
             while more or self._running():
-                free = self._free() > 0
-                turn = self._next_turn(turns) if more and free and not self._stopping() else None
-                if turn is not None:
-                    self._start(*turn)
+                began = self._begin()
                 self._look_too()
                 more = not self._stopping() and (
-                    turn is not None or bool(self._running()) or (not free and self._may_rejoin())
+                    began or bool(self._running()) or (self._free() <= 0 and self._may_rejoin())
                 )
                 if self._pool and (self._running() or self._away):
-                    self._tend(self._pool, 0.0 if turn is not None and self._free() else _POLL)
+                    self._tend(self._pool, 0.0 if began and self._free() else _POLL)
             for step in steps:
                 if self._needed(step):
                     self._start(step, 1.0)
@@ -172,9 +177,28 @@ class Portfolio:
         quick = step.quick and step.engine.finds != "bounds" and step.engine.name not in self.endings
         return late and quick and not known
 
-    def _next_turn(self, turns: Iterator[tuple[Step, float] | None]) -> tuple[Step, float] | None:
+    def _begin(self) -> bool:
+        """Start the next turn if a worker is free. Return False if none was started."""
+        turn = self._next_turn() if self._free() > 0 and not self._stopping() else None
+        if turn is not None:
+            self._start(*turn)
+        return turn is not None
+
+    def _fill(self) -> None:
+        """Start steps on free workers while one runs in this process."""
+        if self._filling:
+            return
+        self._filling = True
+        try:
+            for _ in range(self._free()):
+                if self._late_for_children() or not self._begin():
+                    break
+        finally:
+            self._filling = False
+
+    def _next_turn(self) -> tuple[Step, float] | None:
         """Return the step that runs next: first those that were lost with the machine that they ran on."""
-        return (self._lost.pop(0), 1.0 / max(1, self._workers)) if self._lost else next(turns)
+        return (self._lost.pop(0), 1.0 / max(1, self._workers)) if self._lost else next(self._plan)
 
     def _may_rejoin(self) -> bool:
         """Return True while no worker is free but one may still join."""
@@ -244,15 +268,22 @@ class Portfolio:
         return not late
 
     def _in_child(self, step: Step) -> bool:
-        """Return True if a step runs in a process of its own."""
-        several = self._workers > 1 or self._away
-        return step.child or (several and not step.quick and not step.threads)
+        """Return True if a step that starts now runs in a process of its own. Of several workers' steps one that finds solutions
+        runs in this process: a busy machine takes seconds to start another.
+        """
+        if step.child or step.quick or step.threads or (self._workers == 1 and not self._away):
+            return step.child
+        return self._busy or not self._joins or step.engine.finds == "bounds"
+
+    def _late_for_children(self) -> bool:
+        """Return True if too little time is left to start a process, at the pace of this one."""
+        return self._budget.left() < CHILD_MINIMUM * clock.pace()
 
     def _free(self) -> int:
         """Workers that have nothing to do."""
         if self._away and self._pool:
             return self._pool.workers.free_threads()
-        return self._workers - sum(one.threads for one in self._running())
+        return self._workers - self._busy - sum(one.threads for one in self._running())
 
     def _running(self) -> list[_Running]:
         return self._pool.running if self._pool else []
@@ -274,13 +305,11 @@ class Portfolio:
         in_child = self._in_child(step)
         span = min(left, max(span, CHILD_LEAST if in_child else LEAST))
         past.begin(span, self._level(step), proves)
-        if in_child and left < CHILD_MINIMUM:
+        if in_child and self._late_for_children():
             self.hurried = True
             if number == 0:
                 self._incumbent.finish(name, "not run: too little time for a child process", 0.0)
-                self._incumbent.record(
-                    "note", name, f"not run: less than {CHILD_MINIMUM} s for a child process"
-                )
+                self._incumbent.record("note", name, "not run: too little time for a child process")
             else:
                 time.sleep(min(_POLL, left))
             return
@@ -290,12 +319,31 @@ class Portfolio:
             self._start_child(step, number, span)
             return
         self._memory.settle()
+        with self._others_beside(step):
+            self._run_here(step, number, span, left)
+
+    @contextmanager
+    def _others_beside(self, step: Step) -> Iterator[None]:
+        """Let other workers start steps before and while this process runs ``step``, unless that takes no time or all workers."""
+        if self._workers == 1 or step.quick or step.threads:
+            yield
+            return
+        self._busy = True
+        try:
+            self._fill()
+            yield
+        finally:
+            self._busy = False
+
+    def _run_here(self, step: Step, number: int, span: float, left: float) -> None:
+        """Run a step in this process, for ``span`` of the seconds ``left``."""
+        name, past, proves = step.engine.name, self._past[step.engine.name], step.engine.finds == "bounds"
         before, cpu, begun = self._incumbent.changes, time.process_time(), clock.now()
         ending: Ending | None
         if proves and step.first < math.inf:
             ending = self._go_on(step, span, left)
         else:
-            context = self._context(LocalContext, step, number, clock.now() + span)
+            context = self._context(LocalContext, step, number, begun + span)
             ending = run_guarded(step.engine, self._checker.problem, context)
         past.end(clock.now() - begun, self._level(step), paused=ending is None)
         elsewhere = self._pool.workers.subtask_cpu() if self._pool and step.threads else 0.0
@@ -359,18 +407,22 @@ class Portfolio:
         pool.running.append(_Running(step, child, number, threads, clock.now()))
 
     def _share_of_memory(self) -> int | None:
-        """Return bytes for the next child: what is left, divided among the workers that have nothing to do."""
+        """Return bytes for the next child: what is left, divided among the workers that have nothing to do and this process if
+        it runs a step.
+        """
         left = self._memory.left()
-        return None if left is None else max(1, left // max(1, self._free()))
+        return None if left is None else max(1, left // max(1, self._free() + self._busy))
 
     def _look(self) -> None:
-        """See to the children now and then while an engine runs in this process; from this thread only."""
+        """See to the children, and start others, now and then while an engine runs in this process; from this thread only."""
         if get_ident() != self._thread or clock.now() < self._looked + _POLL:
             return
         self._looked = clock.now()
         self._look_too()
         if self._pool and self._running():
             self._tend(self._pool, 0.0)
+        if self._busy:
+            self._fill()
 
     def _tend(self, pool: _Pool, wait: float) -> None:
         """Wait up to ``wait`` seconds for messages, take them, tell the others, and see who has ended."""
