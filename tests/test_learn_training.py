@@ -184,6 +184,7 @@ def test_doctor_says_which_models_are_there(
         (("m5", "--cores", "many"), "whole numbers"),
         (("m5", "--layers", "9"), "LEAST-MOST"),
         (("m5", "--reward", "routing=-1"), "routing"),
+        (("m5", "--reward", "speed=1"), "no term"),
     ],
 )
 def test_wrong_options_are_one_line(

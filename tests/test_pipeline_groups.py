@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipelines_support import random_dag
 
 from nmsolve.heuristics.pipeline.actions import act, even
-from nmsolve.heuristics.pipeline.groups import GroupsEnv, Reward
+from nmsolve.heuristics.pipeline.groups import GroupsEnv
 from nmsolve.heuristics.pipeline.intervals import intervals_of
 from nmsolve.hw.pipeline.stages import objective, stage_loads
+from nmsolve.kinds.pipeline.statement import PipelineInputs, state_problem
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.reward import Reward
+
+MODEL = Path(__file__).parent / "data" / "onnx" / "small_cnn.onnx"
 
 
 def random_problem(seed: int, layers: int, cores: int, largest: int, **settings: object) -> PipelineProblem:
@@ -42,7 +49,11 @@ def test_every_state_is_a_plan_and_its_reward_is_what_the_evaluator_says(
         seed, layers, cores, largest, overlap=overlap, memory=9.0, stages=1 + seed % cores
     )
     weights = Reward(a=2.0, compute=0.5, storage=0.25, routing=0.125, penalty=100.0)
-    env = GroupsEnv(problem, reward=weights, inside=inside, steps=50)
+    macs = problem.time[:, 0]  # where none are known
+    if seed % 2:
+        macs = np.random.default_rng(seed).integers(0, 10**9, layers).astype(np.float64)
+        problem = replace(problem, macs=macs)
+    env = GroupsEnv(replace(problem, reward=weights), inside=inside, steps=50)
     env.reset(seed=seed)
     first = stage_loads(problem, env.plan())
     parts = [first.load.max(), first.compute.max(), (first.storage / first.cores).max()]
@@ -67,18 +78,41 @@ def test_every_state_is_a_plan_and_its_reward_is_what_the_evaluator_says(
         assert reward == pytest.approx(expected - (100 if per_core > 9 else 0))
         assert observation.shape == env.observation_space.shape
         np.testing.assert_array_equal(observation[0], state)
-        sums = np.add.reduceat(problem.time[:, 0], np.cumsum(state[state > 0]) - state[state > 0])
+        sums = [macs[plan.stage == k].sum() for k in range(len(plan.cores))]
         np.testing.assert_allclose(observation[1][state > 0], sums)
         assert not observation[1][state == 0].any()
 
 
-def test_macs_are_what_the_state_shows_and_weights_decide_between_equal_times() -> None:
+def test_the_state_of_a_model_holds_macs() -> None:
+    """``arranged_macs``: the work of the layers that a core ends with, counted here from the shapes that onnx infers."""
+    counted = _macs(MODEL)
+    env = GroupsEnv(state_problem(PipelineInputs(str(MODEL), cores=4, bind="batch=2")).problem)
+    state, _ = env.reset()
+    ends = np.cumsum(env.arranged_core).tolist()
+    expected = [sum(counted[end - n : end]) for n, end in zip(env.arranged_core.tolist(), ends, strict=True)]
+    assert state[1].tolist() == expected and len(counted) == ends[-1] and sum(expected) > 1e5
+
+
+def _macs(path: Path) -> list[int]:
+    """MACs of every node: of products, places of the result times the weights of one channel; others have none."""
+    model = onnx.shape_inference.infer_shapes(onnx.load(path))
+    size = {
+        v.name: [d.dim_value or 2 for d in v.type.tensor_type.shape.dim]
+        for v in (*model.graph.value_info, *model.graph.input, *model.graph.output)
+    }
+    size |= {w.name: list(w.dims) for w in model.graph.initializer}
+    products = [node.op_type in ("Conv", "Gemm") for node in model.graph.node]
+    ends = [(size.get(node.output[0], []), size.get([*node.input, ""][1], [])) for node in model.graph.node]
+    pairs = zip(products, ends, strict=True)
+    return [
+        math.prod(made) * math.prod(weights) // made[1] if product else 0
+        for product, (made, weights) in pairs
+    ]
+
+
+def test_weights_decide_between_equal_times() -> None:
     """Two plans of one time: the one that moves less is better by default, and equal with the weights at 0."""
     problem = random_problem(5, 6, 3, 3)
-    macs = np.arange(1, 7) * 1e6
-    env = GroupsEnv(problem, macs=macs)
-    observation, _ = env.reset()
-    assert observation[1].sum() == macs.sum() and not observation[1][observation[0] == 0].any()
     still = replace(problem, time=np.ones_like(problem.time))
     whole = PipelinePlan(np.zeros(6, np.int64), np.array([3]))
     plain, weighed = (GroupsEnv(still, reward=r) for r in (Reward(compute=0, storage=0, routing=0), None))

@@ -18,29 +18,8 @@ from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class Reward:
-    """``-a * max(t) - compute * max(compute) - storage * max(storage) - routing * max(transfer) + b``.
-
-    Each amount is a part of that of the even cut, with which an episode begins, so weights mean the same for every network.
-    ``max(t)`` is the objective. The method names the three worst amounts and their weights but no numbers: here they decide
-    between states of about the same time. With 0 for all three the reward ranks states as the objective does. ``b`` is
-    ``-penalty`` where the storage of a core exceeds the memory, else 0: as bad as twice the even cut.
-    """
-
-    a: float = 1.0
-    compute: float = 0.05
-    storage: float = 0.05
-    routing: float = 0.05
-    penalty: float = 2.0
-
-    def __post_init__(self) -> None:
-        for name in ("a", "compute", "storage", "routing", "penalty"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(f"weight {name} is {getattr(self, name)}", "reward", "a finite number >= 0")
+from nmsolve.model.pipeline.reward import Reward
+from nmsolve.model.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -66,16 +45,14 @@ class GroupsEnv:
     """One pipeline, cut and given cores action by action.
 
     Observations are (2, N): row 0 ``arranged_core`` (how many layers each core ends with; zeros before a number are cores of
-    its group), row 1 ``arranged_macs``, the MACs of those layers. Every state is a plan that keeps all rules but the
-    memory limit, which the reward looks after.
+    its group), row 1 ``arranged_macs``, the MACs of those layers. Profiled graphs have no MACs: times on one core stand for them.
+    Every state is a plan that keeps all rules but the memory limit, which the reward looks after.
 
     Parameters
     ----------
     problem : layers with equal ``together`` move as one; hosts stay unused
     order : (L,) topological order of the layers to cut; that of :func:`merge` if not given
-    macs : (L,) MACs of every layer (:class:`~nmsolve.model.operators.layers.Layers` has them), for the observation; cost graphs
-        have none: if not given, times on one core stand for them
-    reward : weights
+    reward : weights; the problem's if not given
     target : an episode ends when the reward reaches this
     steps : most steps of an episode
     inside : allow splitting a group from within, which the method does not (:func:`~.actions.act`)
@@ -86,7 +63,6 @@ class GroupsEnv:
         problem: PipelineProblem,
         *,
         order: IntArray | None = None,
-        macs: AnyArray | None = None,
         reward: Reward | None = None,
         target: float = float("inf"),
         steps: int = 1000,
@@ -100,10 +76,10 @@ class GroupsEnv:
         small = self.merged.problem
         self.order = self._order(order)
         self.runs = intervals_of(small, self.order)
-        macs = problem.time[:, 0] if macs is None else macs
-        work = np.bincount(self.merged.group, macs, small.count)[self.order]
-        self._work = np.concatenate([[0.0], np.cumsum(work)])
-        self.reward, self.target, self.steps, self.inside = reward or Reward(), target, steps, inside
+        work = small.time[:, 0] if small.macs is None else small.macs
+        self._work = np.concatenate([[0.0], np.cumsum(work[self.order])])
+        self.reward = problem.reward if reward is None else reward
+        self.target, self.steps, self.inside = target, steps, inside
         self.action_space = ActionSpace(4 * (problem.cores - 1))
         self.observation_space = ObservationSpace((2, problem.cores))
         self._state = even(small.count, problem.cores, small.stages)

@@ -114,6 +114,7 @@ def pipeline_problem(
         offchip=OffChip(1e6 * cores / offchip, trips) if offchip else None,
         together=together,
         groups=Groups(border=figures.border),
+        macs=layers.macs.astype(np.float64) if nesting is None else layers.macs * nesting.runs,
     )
 
 

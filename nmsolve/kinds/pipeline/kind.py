@@ -19,6 +19,7 @@ from nmsolve.kinds.pipeline.statement import (
     Given,
     PipelineInputs,
     objectives_in,
+    require_policy,
     state_problem,
     stated_inputs,
 )
@@ -86,9 +87,11 @@ class PipelineKind(WholeKind):
 
     def asked(self, o: PipelineOptions, stays: bool) -> Asked:
         """Return model, rules, objectives in order and front."""
-        inputs, names = stated_inputs(o), objectives_in(o.objective)
+        inputs, names = stated_inputs(o, o.reward), objectives_in(o.objective)
         if stays:
             inputs = msgspec.structs.replace(inputs, objective=names[-1])
+        else:
+            require_policy(o.reward, opt.names(o.engines))
         several = () if stays or len(names) == 1 else names
         return Asked(inputs, several, None if o.pareto is None else self.front_names(o))
 

@@ -23,6 +23,10 @@ from nmsolve.kinds.parameters import Argument, Option
 # One option, one line:
 # fmt: off
 
+RewardTerms = A[str | None, Option(help="Weights of the reward of method M5, e.g. storage=0.5,routing=0. "
+                                        "[default: a=1,compute=0.05,storage=0.05,routing=0.05,penalty=2]")]
+
+
 @dataclass(frozen=True)
 class PipelineProblemOptions:
     """A network, and which stages it may be split into."""
@@ -65,6 +69,7 @@ class PipelineOptions(SearchOptions, PipelineProblemOptions):
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
     write_onnx: A[Path | None, Option(help="Write a copy of the model that states the stage of every operator.")] = None
+    reward: RewardTerms = None
     trace: A[bool, Option("--trace", help="Also write trace.json, which Perfetto and chrome://tracing open.")] = False
     pareto: A[str | None, Option(help="Compute the front of two of period (the slowest stage), cores, stages and core-memory, "
                                  "e.g. period,cores, instead of one plan.")] = None
@@ -84,10 +89,7 @@ class TrainM5Options(TrainOptions):
 
     cores: A[str, Option(help="Numbers of cores, with commas.")] = "8,16,32"
     layers: A[str, Option(help="Least and most layers of a random pipeline, with a dash.")] = "20-120"
-    reward: A[
-        str,
-        Option(help="Weights of the worst compute, storage and routing, e.g. storage=0.1. [default: 0 each]"),
-    ] = ""
+    reward: RewardTerms = None
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("m5.safetensors")
 
 

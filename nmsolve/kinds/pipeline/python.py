@@ -22,6 +22,7 @@ from nmsolve.kinds.pipeline.statement import (
     Given,
     PipelineInputs,
     objectives_in,
+    require_policy,
     state_problem,
     stated_inputs,
 )
@@ -41,7 +42,8 @@ class PipelineHow(How, total=False):
     ``group_sync``: in which the cores of a group meet, ns or text such as 500ns; what they exchange counts then, too; the
     machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}``
     or text; 0.5 if not given. ``objective``: period, batch or energy, or period and another in order; ``replicas`` and
-    ``group_border`` (core or side) as of the command.
+    ``group_border`` (core or side) as of the command. ``reward``: weights of the reward of method M5 for the engine
+    ``m5-policy``, as in ``"storage=0.5,routing=0"``.
     """
 
     chips: str | tuple[int, int] | None
@@ -52,6 +54,7 @@ class PipelineHow(How, total=False):
     objective: str | Sequence[str] | None
     replicas: int
     group_border: str | None
+    reward: str | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -82,7 +85,7 @@ class PipelineAnswer(StatedAnswer[PipelinePlan]):
         """Return options and inputs, with the file of a machine that came as an object."""
         o = self.files(folder)
         return o, msgspec.structs.replace(
-            stated_inputs(o), objective=self.inputs.objective, before=self.inputs.before
+            stated_inputs(o, o.reward), objective=self.inputs.objective, before=self.inputs.before
         )
 
     def _require_files(self) -> None:
@@ -199,10 +202,13 @@ def pipeline(
     chips, strict = given.pop("chips", None), given.pop("strict", False)
     offchip, branch = given.pop("offchip_bandwidth", None), given.pop("branch", None)
     sync = given.pop("group_sync", None)
-    rules = {name: given.pop(name) for name in ("objective", "replicas", "group_border") if name in given}
+    rules = {
+        name: given.pop(name) for name in ("objective", "replicas", "group_border", "reward") if name in given
+    }
     if "objective" in rules:
         rules["objective"] = PERIOD if rules["objective"] is None else in_order(rules["objective"])
     how = run_options(given)
+    require_policy(rules.get("reward"), how.get("engines"))
     with explained("pipeline"):
         o, stated = stated_plan(
             model, cores, machine, stages=stages, exact_stages=exact_stages, use_all=use_all, core_memory=core_memory,
@@ -214,7 +220,7 @@ def pipeline(
             time_limit=repr(float(how["time_limit"])),
         )  # fmt: skip
         first = started_from(warm_start, PipelinePlan, KIND.answer, partial(KIND.read, given=stated))
-        found = solved(KIND, stated, stated_inputs(o), objectives_in(o.objective), first, how)
+        found = solved(KIND, stated, stated_inputs(o, o.reward), objectives_in(o.objective), first, how)
     return PipelineAnswer(**found, options=o)
 
 
@@ -237,7 +243,7 @@ def stated_plan(
         offchip_bandwidth=None if offchip_bandwidth is None else str(offchip_bandwidth),
         group_sync=None if group_sync is None else str(group_sync), branch=_bound(branch), **rules,
     )  # fmt: skip
-    return o, state_problem(stated_inputs(o), board)
+    return o, state_problem(stated_inputs(o, o.reward), board)
 
 
 def _bound(bind: Mapping[str, Any] | str | None) -> str | None:

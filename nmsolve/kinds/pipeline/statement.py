@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from nmsolve.kinds.loading import Held
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.groups import MOST_REPLICAS, Groups
 from nmsolve.model.pipeline.objectives import BATCH, ENERGY, GOALS, PERIOD
+from nmsolve.model.pipeline.reward import reward_of
 
 if TYPE_CHECKING:
     from nmsolve.kinds.pipeline.options import PipelineProblemOptions
@@ -41,7 +43,8 @@ NO_ENERGY = "a cost graph says nothing of energy", "--objective energy", "a .onn
 class PipelineInputs(msgspec.Struct, frozen=True):
     """The options that state the problem, as in pipeline-report.json; memory in bytes, bandwidth in bytes per second.
 
-    ``before`` : objectives that were minimised first, with the values that they are held at
+    ``reward`` : weights of M5's reward, as stated; ``before`` : objectives that were minimised first, with the values that they
+    are held at
     """
 
     model: str
@@ -63,6 +66,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     batches: Positive | None = None
     group_border: str | None = None
     replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_REPLICAS)] = 1
+    reward: str | None = None
     before: tuple[Held, ...] = ()
 
 
@@ -76,8 +80,8 @@ def objectives_in(text: str, where: str = "--objective") -> tuple[str, ...]:
     return names
 
 
-def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
-    """Return the part of the options that states the problem of the first objective."""
+def stated_inputs(o: PipelineProblemOptions, reward: str | None = None) -> PipelineInputs:
+    """Return the part of the options that states the problem of the first objective, and the weights of M5's reward."""
     from nmsolve.kinds import values as opt
 
     names = objectives_in(o.objective)
@@ -88,7 +92,17 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
         group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=names[0],
         batches=o.batches if BATCH in names else None, replicas=o.replicas, group_border=o.group_border,
+        reward=reward,
     )  # fmt: skip
+
+
+def require_policy(reward: str | None, engines: Sequence[object] | None) -> None:
+    """Raise InputError for weights of M5's reward where the engine that obeys them does not run; unasked it does."""
+    names = {e for e in engines or ("auto",) if isinstance(e, str)}
+    if reward is not None and not names & {"m5-policy", "auto"}:
+        raise InputError(
+            "weights of the reward of method M5 without its policy", "--reward", "--engines m5-policy"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +205,8 @@ def _named(inputs: PipelineInputs) -> tuple[str, ...]:
 def _aimed(inputs: PipelineInputs, given: Given) -> Given:
     """Return the problem with its objective, and what is held."""
     held = tuple((held.objective, held.value) for held in inputs.before)
-    given = replace(given, batches=inputs.batches or BATCHES, held=inputs.before)
+    problem = replace(given.problem, reward=reward_of(inputs.reward))
+    given = replace(given, problem=problem, batches=inputs.batches or BATCHES, held=inputs.before)
     return given.aimed(inputs.objective, held)
 
 

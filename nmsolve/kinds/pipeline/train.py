@@ -18,12 +18,11 @@ def run_train_m5(o: TrainM5Options) -> int:
     ------
     InputError : wrong options, nothing to go on from, no torch
     """
-    from nmsolve.learn.pipeline.train import Settings, Weights, train
-    from nmsolve.model.quantities import weights_of
+    from nmsolve.learn.pipeline.train import Settings, train
+    from nmsolve.model.pipeline.reward import reward_of
 
     cores = numbers(o.cores, ",", "--cores")
     layers = numbers(o.layers, "-", "--layers")
     if len(layers) != 2:
         raise InputError(f"layers {o.layers!r}", "--layers", "LEAST-MOST, e.g. 20-120")
-    weights = weights_of(o.reward, ["compute", "storage", "routing"])
-    return trained(o, Settings(cores, (layers[0], layers[1]), o.seed, weights=Weights(**weights)), train)
+    return trained(o, Settings(cores, (layers[0], layers[1]), o.seed, weights=reward_of(o.reward)), train)

@@ -37,7 +37,7 @@ def _chain(problem: PipelineProblem) -> PipelinePlan | None:
 
 
 class M5Policy:
-    """Episodes from the evenly cut pipeline; the best plan on the way is offered."""
+    """Episodes from the evenly cut pipeline; a plan on the way is offered if its reward is the best so far."""
 
     name = "m5-policy"
     finds = "mappings"
@@ -58,19 +58,19 @@ class M5Policy:
                 if plan is not None:
                     context.offer(plan.packed(problem), "chain")
             return
-        rng, best, idle = np.random.default_rng(context.seed), float("inf"), 0
+        rng, best, idle = np.random.default_rng(context.seed), -float("inf"), 0
         envs = [GroupsEnv(problem, steps=steps_of(problem)) for _ in range(EPISODES)]
         while idle < IDLE:
             before, begun = best, [env.reset() for env in envs]
             seen, known = np.stack([state for state, _ in begun]), [info for _, info in begun]
             for _ in range(envs[0].steps):
                 for env, info in zip(envs, known, strict=True):
-                    if info["fits"] and info["objective"] < best:
-                        best = info["objective"]
+                    if info["fits"] and info["reward"] > best:
+                        best = info["reward"]
                         context.offer(env.plan().packed(problem), "actions")
                 if context.should_stop() or problem.cores == 1:
                     return
                 actions = draw(scores(model.arrays, core_features(seen)), rng)
                 taken = [env.step(action) for env, action in zip(envs, actions.tolist(), strict=True)]
                 seen, known = np.stack([t[0] for t in taken]), [t[4] for t in taken]
-            idle = 0 if best < before else idle + 1
+            idle = 0 if best > before else idle + 1

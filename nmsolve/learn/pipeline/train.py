@@ -1,7 +1,7 @@
 """Training of method M5's policy (M5.6): REINFORCE over episodes of its environment.
 
 Rewards are divided by the load of a perfect balance, so that pipelines of any size count alike. An episode ends when its reward
-reaches the preset target, here a little above the optimum of the chain, or after a number of steps. After the set number of
+reaches the preset target, here a little below that of the fastest chain, or after a number of steps. After the set number of
 episodes the network is saved.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.heuristics.pipeline.groups import GroupsEnv, Reward
+from nmsolve.heuristics.pipeline.groups import GroupsEnv
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.pipeline.engine import steps_of
@@ -23,20 +23,10 @@ from nmsolve.learn.pipeline.policy import Size, core_features, draw, first_array
 from nmsolve.learn.progress import Limits, Training, rows_of, run_training
 from nmsolve.learn.torch_state import arrays_of, new_optimiser, plain, require_torch, restored, tensor
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
+from nmsolve.model.pipeline.reward import USUAL, Reward
 from nmsolve.model.types import FloatArray
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Weights of the worst compute time, storage and routing time of any stage in the reward; >= 0."""
-
-    compute: float = 0.0
-    storage: float = 0.0
-    routing: float = 0.0
-
-    def __post_init__(self) -> None:
-        Reward(**asdict(self))  # refuses what is no weight
 
 
 @dataclass(frozen=True)
@@ -48,10 +38,10 @@ class Settings:
     cores : numbers of cores, one drawn per pipeline
     layers : least and most layers of a pipeline
     episodes : side by side on one pipeline; the mean of their returns is the baseline
-    tolerance : an episode ends when its load is within this part of the optimum
+    tolerance : an episode ends when its reward is within this part of that of the fastest plan
     discount : of rewards per step
     rate, entropy : step of Adam, weight of the entropy
-    weights : of the three worst amounts in the reward, beside the largest time (1)
+    weights : of the reward
     """
 
     cores: tuple[int, ...] = (8, 16, 32)
@@ -62,7 +52,7 @@ class Settings:
     discount: float = 0.97
     rate: float = 2e-3
     entropy: float = 3e-3
-    weights: Weights = field(default_factory=Weights)
+    weights: Reward = USUAL
 
     def __post_init__(self) -> None:
         if not self.cores or min(self.cores) < 2 or max(self.cores) > 1024:
@@ -73,12 +63,16 @@ class Settings:
 
 def random_chain(seed: int, cores: int, layers: int) -> PipelineProblem:
     """Return a chain of layers: times over some orders of magnitude, each divisible into equal pieces of work, some
-    into a few and most into many.
+    into a few and most into many. Up to four in five have no MACs and take a fiftieth of the time, as in models of products and
+    elementwise layers; of the others time is in proportion to MACs.
 
     A layer of p pieces takes ``ceil(p / c) / p`` of its time on c cores. Every layer sends a tensor to the next.
     """
     rng = np.random.default_rng(seed)
     alone = rng.lognormal(0.0, 1.5, layers)
+    product = rng.random(layers) >= rng.uniform(0.0, 0.8)
+    product[int(rng.integers(layers))] = True
+    alone *= np.where(product, 1.0, 0.02)
     pieces = np.exp2(rng.integers(int(rng.integers(0, 8)), 13, layers))
     count = np.arange(1, cores + 1)
     times = alone[:, None] * np.ceil(pieces[:, None] / count) / pieces[:, None]
@@ -88,7 +82,15 @@ def random_chain(seed: int, cores: int, layers: int) -> PipelineProblem:
     labels = tuple(f"layer {k}" for k in range(layers))
     storage = rng.lognormal(0.0, 1.0, layers)
     return PipelineProblem(
-        f"chain-{seed}", labels, times, storage, tensors, cores, stages=cores, split="chain"
+        f"chain-{seed}",
+        labels,
+        times,
+        storage,
+        tensors,
+        cores,
+        stages=cores,
+        split="chain",
+        macs=alone * product,
     )
 
 
@@ -130,8 +132,9 @@ class Trainer:
         least, most = how.layers
         problem = random_chain(int(rng.integers(2**31)), cores, int(rng.integers(least, most + 1)))
         plan = ChainPartition(problem).in_order(np.arange(problem.count))[0]
-        optimum = objective(problem, plan) if plan is not None else float(problem.time[:, 0].sum())
-        episode, best = self._play(problem, optimum, rng)
+        assert plan is not None  # it has no memory limit
+        optimum = objective(problem, plan)
+        episode, best = self._play(problem, plan, rng)
         self._learn(episode)
         last = episode.reward[episode.running.sum(axis=0) - 1, np.arange(how.episodes)]
         row = {
@@ -144,15 +147,15 @@ class Trainer:
         return row
 
     def _play(
-        self, problem: PipelineProblem, optimum: float, rng: np.random.Generator
+        self, problem: PipelineProblem, optimum: PipelinePlan, rng: np.random.Generator
     ) -> tuple[Episode, float]:
         """Return the steps of all episodes, and the best load on the way."""
         how, torch = self.settings, require_torch()
-        weights = Reward(**asdict(how.weights))
-        even = float(GroupsEnv(problem).reset()[1]["objective"])  # rewards are parts of it
-        target = -optimum * (1 + how.tolerance) / even
+        first = GroupsEnv(problem, reward=how.weights)
+        even = float(first.reset()[1]["objective"])  # rewards are parts of it
+        target = first.reset(options={"plan": optimum})[1]["reward"] * (1 + how.tolerance)
         envs = [
-            GroupsEnv(problem, reward=weights, target=target, steps=steps_of(problem))
+            GroupsEnv(problem, reward=how.weights, target=target, steps=steps_of(problem))
             for _ in range(how.episodes)
         ]
         seen = np.stack([env.reset()[0] for env in envs])

@@ -115,6 +115,7 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
         labels=tuple(problem.labels[k] for k in first.tolist()),
         time=summed(problem.time),
         storage=summed(problem.storage),
+        macs=None if problem.macs is None else summed(problem.macs),
         host_time=None if problem.host_time is None else summed(problem.host_time),
         tensors=_tensors(problem.tensors, group),
         split="any" if problem.split == "any" else "contiguous",

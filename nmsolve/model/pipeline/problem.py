@@ -13,6 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.goals import SLOWEST, Goal, Sums
 from nmsolve.model.pipeline.groups import ONE_GROUP, Groups, OffChip
+from nmsolve.model.pipeline.reward import USUAL, Reward
 from nmsolve.model.pipeline.ticks import Ticks, require_range, ticks_of
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
@@ -99,6 +100,8 @@ class PipelineProblem:
     offchip : memory that takes what a stage needs beyond its cores', in place of a rule; None: no such memory
     groups : how the cores of a stage work together
     goal : what is minimised
+    macs : (L,) MACs of every layer in one run, or None where they are not known; the state of method M5
+    reward : weights of method M5's reward; like ``macs`` for its policy, no part of what the problem is
     """
 
     name: str
@@ -120,6 +123,8 @@ class PipelineProblem:
     offchip: OffChip | None = None
     groups: Groups = ONE_GROUP
     goal: Goal = SLOWEST
+    macs: FloatArray | None = None
+    reward: Reward = USUAL
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -161,7 +166,7 @@ class PipelineProblem:
                 f"{self.stages} stages of {count} layers on {self.cores} cores", self.name,
                 f"at most {min(self.cores + self.hosts, count)} stages",
             )  # fmt: skip
-        for what, array in (("host_time", self.host_time), ("together", self.together)):
+        for what, array in (("host_time", self.host_time), ("together", self.together), ("macs", self.macs)):
             if array is not None and array.shape != (count,):
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
         self.tensors.require(count, self.name)

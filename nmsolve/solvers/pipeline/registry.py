@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nmsolve.model.engine import Engine
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.reward import USUAL
 from nmsolve.solvers.search.entries import Entry, plug_ins, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
@@ -37,6 +38,8 @@ def plan_of(
 ) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
     shares = {name: entry.share for name, entry in REGISTRY.items() if entry.unasked}
+    if problem.reward != USUAL:  # who states its weights asks for it
+        shares["m5-policy"] = REGISTRY["m5-policy"].share
     if problem.count * problem.slots <= SMALL:
         late = [name for name in shares if problem.split in LATE.get(name, ())]
         shares |= {name: shares.pop(name) for name in late}
