@@ -13,17 +13,24 @@ from machines_support import two
 from operators_support import Sketch
 
 from nmsolve.heuristics.assignment.places import Items, MemoryProfile, Sums
-from nmsolve.heuristics.assignment.rules import GreedyGrowth, Priority, ScalarTensor, Threshold
-from nmsolve.heuristics.assignment.threshold import Limits, _Rule, thresholds
+from nmsolve.heuristics.assignment.rules import (
+    ComplexScalars,
+    GreedyGrowth,
+    Priority,
+    ScalarTensor,
+    Threshold,
+)
+from nmsolve.heuristics.assignment.threshold import _Record, _Rule, tried_thresholds
 from nmsolve.hw.assignment.constraints import AssignConstraints
 from nmsolve.hw.assignment.evaluate import all_objectives, terms_of
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.assignment.thresholds import Thresholds
 from nmsolve.model.errors import InputError
 
-RULES: list[Callable[[], Any]] = [ScalarTensor, Priority, GreedyGrowth, Threshold]
+RULES: list[Callable[[], Any]] = [ScalarTensor, ComplexScalars, Priority, GreedyGrowth, Threshold]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -93,6 +100,21 @@ def test_scalar_goes_to_the_host_and_tensor_to_the_accelerator() -> None:
     assert demand["relu"] == "cpu" and demand["mul"] == "acc"
 
 
+def test_complex_scalars_go_to_the_host_and_ordinary_ones_to_the_accelerator() -> None:
+    """Paragraph 50 of the source. Sixteen bytes are more work than two or one; the accelerator can run all of them."""
+    s = Sketch("scalars")
+    made = [s.op("Neg", [s.input(n, dtype="int8")], (n,), dtype="int8", name=f"neg{n}") for n in (1, 2, 16)]
+    made.append(s.op("Exp", [s.input(1000)], (1000,), name="tensor"))
+    problem = state_assignment(s.graph(*made), two()).problem
+    assert problem.scalar.sum() == 3
+    found = places(problem, run_alone(ComplexScalars(), problem).best)
+    assert {name: found[name] for name in problem.labels[1:-1]} == {
+        "neg1": "acc", "neg2": "acc", "neg16": "cpu", "tensor": "acc"
+    }  # fmt: skip
+    simple = places(problem, run_alone(ScalarTensor(), problem).best)
+    assert simple["neg1"] == simple["neg2"] == simple["neg16"] == "cpu" and simple["tensor"] == "acc"
+
+
 def test_priority_is_the_same_without_limits_and_stops_where_the_memory_is_full() -> None:
     """4,000,000 bytes of weights do not fit in the accelerator's memory: the product stays on the host."""
     problem = chain()
@@ -133,24 +155,27 @@ def test_thresholds_accept_the_first_unit_in_turn_that_passes() -> None:
     """The accelerator comes first; what passes nowhere goes where the cost is least, or the benefit largest."""
     problem = chain()
     rule, terms = _Rule(problem), terms_of(problem)
-    i, j = problem.labels.index("relu"), 1
+    i, j = problem.labels.index("exp"), 1  # what it uses comes from the host
     benefit, cost = float(terms.benefit[i, j]), float(terms.cost[i, j])
 
-    def place(limits: Limits) -> int:
+    def place(limits: Thresholds) -> int:
         unit = rule.mapping(limits)
         assert unit is not None
         return int(unit[i])
 
-    assert place(Limits(benefit, None, "")) == 1 and place(Limits(None, cost, "")) == 1
-    assert place(Limits(benefit, cost, "")) == 1
-    only_host = Limits(None, float(terms.cost[i, 0]), "")
+    assert place(Thresholds(benefit, None)) == 1 and place(Thresholds(None, cost)) == 1
+    assert place(Thresholds(benefit, cost)) == 1
+    only_host = Thresholds(None, float(terms.cost[i, 0]))
     assert terms.cost[i, 0] < terms.cost[i, 1] and place(only_host) == 0
-    nothing = Limits(None, -1.0, "")
+    nothing = Thresholds(None, -1.0)
     unit = rule.mapping(nothing)
     assert unit is not None
-    able = np.where(problem.time >= 0, terms.cost, np.iinfo(np.int64).max)
-    assert (unit == able.argmin(axis=1)).all()
-    unit = rule.mapping(Limits(1e18, None, ""))
+    record = _Record(rule)
+    for k, j in enumerate(unit.tolist()):
+        cost = record.cost(k)
+        assert j == np.where(problem.time[k] >= 0, cost, np.inf).argmin()
+        record.got(k, j, cost[j])
+    unit = rule.mapping(Thresholds(1e18, None))
     assert unit is not None
     assert (unit == np.where(problem.time >= 0, terms.benefit, np.iinfo(np.int64).min).argmax(axis=1)).all()
 
@@ -160,34 +185,41 @@ def test_an_operator_joins_the_one_before_it_if_the_two_pass_as_one() -> None:
     problem = chain()
     rule, terms = _Rule(problem), terms_of(problem)
     relu, top = (problem.labels.index(name) for name in ("relu", "max"))
-    before, gain, saved = rule.before[rule.items.of[top]]
-    assert before == rule.items.of[relu] and gain[1] > 0 and saved[1] == terms.transfer[top, 1]
-    cost = (int(terms.cost[relu, 1]) + int(terms.cost[top, 1]) - int(gain[1]) - int(saved[1])) / 2
-    benefit = (int(terms.benefit[relu, 1]) + int(terms.benefit[top, 1]) + int(gain[1])) / 2
-    limits = Limits(benefit, cost, "")
-    assert not any(limits.passes(terms.benefit[top, j], terms.cost[top, j]) for j in (0, 1))
-    previous = np.full(rule.items.count, -1)
-    for place, expected in ((1, 1), (0, int(np.argmin(terms.cost[top])))):
-        previous[before] = place
-        assert rule._choose(int(rule.items.of[top]), np.array([True, True]), previous, limits) == expected
-    assert np.argmin(terms.cost[top]) == 0
+    item = int(rule.items.of[top])
+    before, gain = rule.before[item]
+    assert before == rule.items.of[relu] and gain[1] > 0
+    both, work = [relu, top], problem.complexity.time
+    run, alone = int(problem.time[both, 1].sum()) - int(gain[1]), int(problem.time[both, 0].sum())
+    mine = int(work[both, 0].sum())
+    benefit = (round(mine * (1 - run / alone)) + mine - int(work[both, 1].sum())) / 2
+    paid = float(terms.cost[relu, 1])
+    cost = (paid + int(problem.time[top, 1]) - int(gain[1])) / 2
+    limits = Thresholds(benefit, cost)
+    for place, expected in ((1, 1), (0, 0)):
+        record = _Record(rule)
+        record.got(before, place, paid)
+        costs = record.cost(item)
+        moved = terms.transfer[top, 1]
+        assert costs == (problem.time[top] + [moved, 0] if place else problem.time[top] + [0, moved]).tolist()
+        assert not any(limits.passes(terms.benefit[top, j], costs[j]) for j in (0, 1))
+        assert rule._choose(item, [True, True], costs, record, limits) == expected
 
 
 def test_all_three_variants_are_tried_and_the_best_is_named() -> None:
     """Benefit, cost, both; the move says which thresholds."""
     problem = chain()
-    every = list(thresholds(terms_of(problem)))
-    assert {(t.benefit is None, t.cost is None) for t in every} == {
+    every = list(tried_thresholds(terms_of(problem)))
+    assert {(t.benefit is None, t.cost is None) for t, _ in every} == {
         (False, True),
         (True, False),
         (False, False),
     }
-    assert len(every) == 5 + 5 + 25 and all(t.words for t in every)
+    assert len(every) == 5 + 5 + 25 and all(words for _, words in every)
     rule = _Rule(problem)
     fused = np.zeros(problem.groups.count, bool)
     values = [
         all_objectives(problem, Assignment(unit, fused, np.arange(problem.count)))["latency"]
-        for limits in every
+        for limits, _ in every
         if (unit := rule.mapping(limits)) is not None
     ]
     assert len(values) == 35 and len(set(values)) > 2
@@ -198,7 +230,7 @@ def test_the_record_of_earlier_runs_says_whose_turn_it_is() -> None:
     """Units that operators like these got come first, those that they failed to get last."""
     problem = chain()
     i = problem.labels.index("relu")
-    accepts_all = Limits(None, 1e18, "")
+    accepts_all = Thresholds(None, 1e18)
     earlier = np.zeros((problem.count, 2), np.int64)
     unit = _Rule(replace(problem, earlier=earlier)).mapping(accepts_all)
     assert unit is not None and unit[i] == 1

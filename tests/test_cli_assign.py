@@ -82,9 +82,9 @@ def test_a_run_leaves_all_files_and_the_keys_of_map(answered: Path) -> None:
         told["matmul0"]["alternatives"][0]["unit"] == "host"
         and told["matmul0"]["alternatives"][0]["change"] > 0
     )
-    assert {"transfer", "accumulated", "speed", "fusion"} == told["matmul0"]["terms"].keys()
+    assert {"transfer", "accumulated", "speed", "complexity", "fusion"} == told["matmul0"]["terms"].keys()
     rules = {r["name"]: r for r in report["rules"]}
-    assert rules.keys() == {"threshold", "scalar-tensor", "priority", "greedy-growth"}
+    assert rules.keys() == {"threshold", "scalar-tensor", "complex-scalars", "priority", "greedy-growth"}
     assert all(r["objective"] is None or r["objective"] >= report["objective"] for r in rules.values())
     page = (out / "report.html").read_text()
     assert page.count("<svg") >= 2 and 'id="explorer-data"' in page and 'src="' not in page

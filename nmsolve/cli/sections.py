@@ -17,7 +17,7 @@ SECTIONS = {
     "cores core_memory offchip_bandwidth group_sync group_border branch "
     "from_ frames",
     "What is wanted": "objective limit weights at_most reward pareto points route turns form table_limit detour channels stages "
-    "exact_stages use_all overlap split replicas batches "
+    "exact_stages use_all threshold overlap split replicas batches "
     "migration_budget place run noise runs reschedule from_run",
     "Time and search": "time_limit gap seed workers cluster engines method warm_start resume memory_of memory scratch "
     "mip_solver",

@@ -29,6 +29,7 @@ def names(text: str | None) -> list[str] | None:
 #: How many of an objective's unit a unit stands for, by that unit.
 _UNITS = {
     "ns": {"": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9},
+    "ps": {"": 1.0, "ps": 1.0, "ns": 1e3, "us": 1e6, "ms": 1e9, "s": 1e12},
     "pJ": {"": 1.0, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "mJ": 1e9, "J": 1e12},
 }
 
@@ -57,14 +58,41 @@ def limits(texts: Sequence[str] | None, objectives: Mapping[str, str]) -> dict[s
         if name not in objectives or name in out:
             what = f"objective {name!r} twice" if name in out else f"unknown objective {shortened(name)!r}"
             raise InputError(what, "--limit", "NAME=VALUE with one of " + ", ".join(objectives))
-        units = _UNITS.get(objectives[name], {"": 1.0})
-        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*([a-zA-Z]*)", value, re.ASCII)
-        most = float(match[1] + (match[2] or "")) * units.get(match[3], math.nan) if match else math.nan
-        if not most < 1e30:
-            units_said = f" in {', '.join(filter(None, units))}" if len(units) > 1 else ""
-            raise InputError(f"limit {shortened(text)!r}", "--limit", f"a number >= 0{units_said} below 1e30")
-        out[name] = most
+        out[name] = _amount(value, objectives[name])
+        if not 0 <= out[name] < 1e30:
+            wanted = f"a number >= 0{_units_said(objectives[name])} below 1e30"
+            raise InputError(f"limit {shortened(text)!r}", "--limit", wanted)
     return out
+
+
+def thresholds(text: str | None, unit: str) -> dict[str, float]:
+    """Parse ``benefit=2us,cost=500`` -> values in ``unit`` (ps or pJ) by name; None gives none.
+
+    Raises
+    ------
+    InputError : another name, one twice, none at all, or no finite number in a unit of this kind
+    """
+    out: dict[str, float] = {}
+    for part in () if text is None else text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        found = _amount(value, unit)
+        if name not in ("benefit", "cost") or name in out or not abs(found) < 1e30:
+            wanted = f"benefit=VALUE,cost=VALUE or one of them{_units_said(unit)}"
+            raise InputError(f"threshold {shortened(part)!r}", "--threshold", wanted)
+        out[name] = found
+    return out
+
+
+def _amount(text: str, unit: str) -> float:
+    """Return a number with a unit of the kind of ``unit`` in that unit; NaN for anything else."""
+    match = re.fullmatch(r"(-?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d+)?\s*([a-zA-Z]*)", text, re.ASCII)
+    scale = _UNITS.get(unit, {"": 1.0})
+    return float(match[1] + (match[2] or "")) * scale.get(match[3], math.nan) if match else math.nan
+
+
+def _units_said(unit: str) -> str:
+    units = _UNITS.get(unit, {})
+    return f" in {', '.join(filter(None, units))}" if units else ""
 
 
 _FRACTION = "a fraction such as 0.05, or 5%"

@@ -8,11 +8,12 @@ import numpy as np
 
 from nmsolve.heuristics.assignment.places import Items, MemoryProfile, Sums, no_network, offer
 from nmsolve.heuristics.assignment.threshold import Threshold
+from nmsolve.hw.assignment.evaluate import terms_of
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
-__all__ = ["GreedyGrowth", "Priority", "ScalarTensor", "Threshold"]
+__all__ = ["ComplexScalars", "GreedyGrowth", "Priority", "ScalarTensor", "Threshold"]
 
 
 class ScalarTensor:
@@ -29,14 +30,19 @@ class ScalarTensor:
         """Return why it cannot take the problem, or None."""
         return no_network(problem)
 
+    def on_host(self, items: Items) -> BoolArray:
+        """Return (N,) the items that the host gets."""
+        return items.scalar
+
     def run(self, problem: AssignProblem, context: Context) -> None:
         """Offer one assignment for every accelerator that may come first."""
         items = Items(problem)
         hosts, accelerators = _by_kind(problem)
+        host = self.on_host(items).tolist()
         for first in _leaders(items, accelerators):
             order = [first, *(j for j in accelerators if j != first), *hosts] if accelerators else hosts
             back = [*hosts, *accelerators]
-            unit = _in_order(items, [back if items.scalar[k] else order for k in range(items.count)])
+            unit = _in_order(items, [back if here else order for here in host])
             name = problem.units.names[first] if accelerators else "no accelerator"
             if unit is None:
                 context.note(f"{name} first: an operator fits in no memory")
@@ -44,6 +50,23 @@ class ScalarTensor:
                 offer(problem, context, items.spread(unit), f"{name} first")
             if context.should_stop():
                 return
+
+
+class ComplexScalars(ScalarTensor):
+    """Complex scalar operators to the host, all others to the accelerator: the second simple rule of method M3 (M3.9).
+
+    A scalar operator is complex if its arithmetic on the host takes longer than that of the median one.
+    """
+
+    name = "complex-scalars"
+
+    def on_host(self, items: Items) -> BoolArray:
+        """Return (N,) the complex scalar items."""
+        terms = terms_of(items.problem)
+        each = terms.work[np.arange(items.problem.count), terms.reference]
+        work = np.array([each[own].sum() for own in items.members])
+        complex_ones: BoolArray = work > np.median(work[items.scalar] if items.scalar.any() else work)
+        return items.scalar & complex_ones
 
 
 class Priority:

@@ -175,15 +175,23 @@ class Terms:
         times the turns: ``sum over t used by i of time(t, host -> site of j)``
     accumulated : A(i, j): running it there, all its turns: ``launch + max(MACs / peak, elements / rate, bytes / bandwidth)``, or
         what the function library says
-    speed : S(i, j): what running it there gains over the host that runs it best, or over the worst unit if no host can:
-        ``A(i, host) - A(i, j)``
-    fusion : O(i, j): its share of what the best fused group with it saves there: ``max over groups of gain(group, j) / members``
+    work : what its arithmetic alone takes there: its complexity by type, width and amount (:class:`.Complexity`); where that is
+        not known, A(i, j)
+    reference : (L,) the unit that it is compared with, h: the host that runs it best, or the worst unit if no host can
+    speed : S(i, j), the gain in efficiency, which is work per time: the work done in the time of its run there, less what h would
+        do in that time: ``work(i, h) * (1 - A(i, j) / A(i, h))``
+    complexity : O(i, j), the gain by lower complexity: ``work(i, h) - work(i, j)``
+    fusion : its share of what the best fused group with it saves there, ``max over groups of gain(group, j) / members``; no part
+        of the benefit: only operators that are tried as one have it
     """
 
     possible: BoolArray
     transfer: IntArray
     accumulated: IntArray
+    work: IntArray
+    reference: IntArray
     speed: IntArray
+    complexity: IntArray
     fusion: IntArray
 
     @property
@@ -194,7 +202,7 @@ class Terms:
     @property
     def benefit(self) -> IntArray:
         """P(i, j) = S(i, j) + O(i, j) (M3.7)."""
-        return self.speed + self.fusion
+        return self.speed + self.complexity
 
 
 def terms_of(problem: AssignProblem) -> Terms:
@@ -205,13 +213,27 @@ def terms_of(problem: AssignProblem) -> Terms:
     gain = problem.groups.energy if by_energy else problem.groups.time
     possible = problem.time >= 0
     accumulated = np.where(possible, run, 0)
+    known, each = problem.complexity, np.arange(problem.count)
+    work = accumulated if known is None else np.where(possible, known.energy if by_energy else known.time, 0)
+    reference = _reference(problem, accumulated, possible)
+    here, run_here = work[each, reference][:, None], accumulated[each, reference][:, None]
     return Terms(
         possible=possible,
         transfer=np.where(possible, _transfers(problem, moved), 0),
         accumulated=accumulated,
-        speed=np.where(possible, _reference(problem, accumulated, possible)[:, None] - accumulated, 0),
+        work=work,
+        reference=reference,
+        speed=np.where(possible, efficiency_gain(here, run_here, accumulated), 0),
+        complexity=np.where(possible, here - work, 0),
         fusion=np.where(possible, _shares(problem, gain), 0),
     )
+
+
+def efficiency_gain(work: IntArray, here: IntArray, there: IntArray) -> IntArray:
+    """Return S (M3.7) of work that takes the times ``here`` and ``there``: ``work * (1 - there / here)``; 0 if ``here`` is 0."""
+    share = np.divide(there, here, out=np.ones(np.broadcast_shapes(here.shape, there.shape)), where=here > 0)
+    gain: IntArray = np.rint(work * (1 - share)).astype(np.int64)
+    return gain
 
 
 def _transfers(problem: AssignProblem, moved: IntArray) -> IntArray:
@@ -226,11 +248,12 @@ def _transfers(problem: AssignProblem, moved: IntArray) -> IntArray:
 
 
 def _reference(problem: AssignProblem, run: IntArray, possible: BoolArray) -> IntArray:
-    """Return (L,) the cost on the best host, on the worst unit if no host can."""
+    """Return (L,) the host that costs least, or the unit that costs most if no host can run it."""
     host = possible & problem.units.host
     most = np.iinfo(np.int64).max
-    best = np.where(host, run, most).min(axis=1)
-    reference: IntArray = np.where(host.any(axis=1), best, run.max(axis=1))
+    best = np.where(host, run, most).argmin(axis=1)
+    worst = np.where(possible, run, -1).argmax(axis=1)
+    reference: IntArray = np.where(host.any(axis=1), best, worst)
     return reference
 
 

@@ -1,7 +1,8 @@
 """A model as one sequence of steps: bodies of control flow opened, how often everything runs, what steps send each other.
 
 What never changes is left out: constants, weights, and operators that only work on them (weight carriers among them). They are
-done once before the run, by whoever uses the results; a tensor that comes of them is *standing* and lies where its users are.
+done once before the run, by whoever uses the results; a tensor that comes of them is *standing* and lies where its users are. So
+are operators on which no output depends (M3.1): nobody runs them.
 """
 
 from __future__ import annotations
@@ -142,11 +143,11 @@ class _Flattening:
         scope.names = {tensor.name: k for k, tensor in enumerate(graph.tensors)}
         scope.place = {k: place for place, k in enumerate(graph.inputs)}
         scope.standing = _standing(scope)
+        needed = _needed(graph)
         for number, operator in enumerate(graph.operators):
             path = (*scope.path, number)
-            if operator.kind == "Constant" or (
-                operator.outputs and all(k in scope.standing for k in operator.outputs if k >= 0)
-            ):
+            standing = operator.outputs and all(k in scope.standing for k in operator.outputs if k >= 0)
+            if number not in needed or operator.kind == "Constant" or standing:
                 self.left_out.append(path)
                 continue
             position = len(self.steps)
@@ -385,6 +386,22 @@ def _standing(scope: _Scope) -> set[int]:
         fixed = operator.kind == "Constant" or (inputs and all(k in found for k in inputs))
         if fixed and not operator.bodies and operator.kind not in RANDOM and not operator.opaque:
             found.update(k for k in operator.outputs if k >= 0)
+    return found
+
+
+def _needed(graph: OperatorGraph) -> set[int]:
+    """Return the operators of a graph on which one of its outputs depends, also through what bodies take from outside."""
+    by_name = {tensor.name: k for k, tensor in enumerate(graph.tensors)}
+    found: set[int] = set()
+    tensors = list(graph.outputs)
+    while tensors:
+        maker = graph.tensors[k].producer if (k := tensors.pop()) >= 0 else -1
+        if maker < 0 or maker in found:
+            continue
+        found.add(maker)
+        operator = graph.operators[maker]
+        tensors += operator.inputs
+        tensors += [by_name[name] for name in captured_names(operator) if name in by_name]
     return found
 
 

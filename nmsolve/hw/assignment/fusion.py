@@ -1,4 +1,4 @@
-"""Which operators may run as one, and what that saves (M3.7, O): tensors that stay on chip, launches that fall away.
+"""Which operators may run as one, and what that saves (M3.4): tensors that stay on chip, launches that fall away.
 
 A group has one way out, its last operator. It holds elementwise operators, before them at most one product (convolution, matrix
 product) or at most two reductions (a normalisation or softmax in pieces), and no operator twice. Whether a group is fused is a

@@ -122,6 +122,17 @@ def roofline(processor: Processor, work: Iterable[OperatorWork]) -> tuple[float,
     return processor.launch + 1e12 * busy, energy
 
 
+def arithmetic(processor: Processor, work: OperatorWork) -> tuple[float, float]:
+    """Return ps and pJ of an operator's arithmetic alone on a processor that can run it: its complexity there (M3.7).
+
+    ``MACs / peak + elements / rate``, and ``(MACs + elements) * energy``, each at the rates of the width that it computes in: a
+    multiplication and an addition for one of them alone, floats for whole numbers, and the amount of work.
+    """
+    rate = _rate(processor, work.width)
+    time = (work.macs / rate.macs if work.macs else 0.0) + work.elements / rate.elements
+    return 1e12 * time, (work.macs + work.elements) * rate.energy
+
+
 def tiles_of(processor: Processor, work: OperatorWork) -> Tiles | None:
     """Return the tiles in which a unit does a product; None if all of it fits on chip, or the unit's own memory is not known.
 

@@ -21,14 +21,14 @@ from nmsolve.hw.assignment.flatten import program_of
 from nmsolve.hw.assignment.fusion import groups_of, savings
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.roofline import OperatorWork, why_not
+from nmsolve.hw.assignment.roofline import OperatorWork, arithmetic, why_not
 from nmsolve.hw.assignment.steps import Path, Program, Step
-from nmsolve.model.assignment.problem import MOST, AssignProblem, Flows, Groups, Units
+from nmsolve.model.assignment.problem import MOST, AssignProblem, Complexity, Flows, Groups, Units
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.operators.classes import CONTROL, operator_class
 from nmsolve.model.operators.graph import OperatorGraph
-from nmsolve.model.types import FloatArray, IntArray, starts
+from nmsolve.model.types import BoolArray, FloatArray, IntArray, starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,9 @@ class StatedAssignment:
     estimates : where its costs come from
     operators : (L,) per operator its number in the model, or operator, body, operator in the body, ...; () for ``@in``, ``@out``
     tensors : (T,) per tensor its number, or operator, body, number in the body, ...; () for what control flow tells
-    terms : T, A, S and O of every operator on every unit
-    left_out : operators that are done before the run, by every program that uses what they make: constants and weight carriers
+    terms : T, A, S and O of every operator on every unit, and what fusion saves
+    left_out : operators that are done before the run, by every program that uses what they make: constants and weight carriers;
+        and operators that no output needs, which no program holds
     origin : (L, J) where the time of an operator on a unit comes from: ``assumed``, ``fitted``, ``measured``, "" where it cannot
     """
 
@@ -91,7 +92,7 @@ class StatedAssignment:
 
     @property
     def left_out(self) -> tuple[Path, ...]:
-        """Paths of operators that are done before the run."""
+        """Paths of operators that are done before the run, or never."""
         return self.program.left_out
 
 
@@ -158,6 +159,7 @@ def state_assignment(
         together=together,
         objective=objective,
         ceilings=ceilings,
+        complexity=_complexities(estimates, inside, possible),
         earlier=earlier_runs(estimates) if library is not None and library.has_verdicts else None,
     )
     names = tuple(
@@ -191,6 +193,25 @@ def _run_costs(
             names.append("" if own is None else own.origin)
         origin.append(tuple(names))
     return time, energy, origin
+
+
+def _complexities(estimates: Estimates, inside: Estimates, possible: BoolArray) -> Complexity:
+    """Return what the arithmetic of all runs of every step takes on every unit; of control flow that stays whole, of its bodies.
+
+    ``inside``: the program with its control flow opened.
+    """
+    machine, steps = estimates.machine, estimates.program.steps
+    out = np.zeros((2, len(steps), len(machine.processors)))
+    for i, step in enumerate(steps):
+        own = [(step, estimates.works[i])]
+        if inside is not estimates and step.operator is not None and step.operator.bodies:
+            pairs = zip(inside.program.steps, inside.works, strict=True)
+            own = [(inner, work) for inner, work in pairs if inner.path[: len(step.path)] == step.path]
+        for inner, work in own:
+            for k, p in enumerate(machine.processors):
+                if work is not None and why_not(p, work) is None:
+                    out[:, i, k] += np.array(arithmetic(p, work)) * inner.runs
+    return Complexity(*(_whole(np.where(possible, table[:, machine.owner], 0.0)) for table in out))
 
 
 def _whole_control(step: Step, inside: Estimates, k: int) -> Estimate | None:

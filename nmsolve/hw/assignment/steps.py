@@ -70,7 +70,7 @@ class Flow:
 class Program:
     """Steps in an order in which they can run, ``@in`` first and ``@out`` last, and what they send each other.
 
-    ``left_out``: paths of operators that are done before the run.
+    ``left_out``: paths of operators that are done before the run, and of those that no output needs.
     """
 
     name: str

@@ -13,7 +13,13 @@ import msgspec
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.assignment.options import AssignOptions
 from nmsolve.kinds.assignment.programs import PARTS, PROGRAMS
-from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem, stated_inputs
+from nmsolve.kinds.assignment.statement import (
+    AssignInputs,
+    Given,
+    require_threshold,
+    state_problem,
+    stated_inputs,
+)
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.loading import Held
 from nmsolve.kinds.run import Asked, Keep
@@ -77,10 +83,12 @@ class AssignKind(WholeKind):
         """Return objectives, front and model."""
         names = self.objectives_in(o.objective)
         front = None if o.pareto is None else self.front_names(o)
-        inputs = stated_inputs(o, front or names)
+        inputs = stated_inputs(o, front or names, o.threshold)
         if stays:
             names = names[-1:]
             inputs = msgspec.structs.replace(inputs, objective=names[0])
+        else:
+            require_threshold(o.threshold, front or names, opt.names(o.engines))
         return Asked(inputs, names, front)
 
     def on_front(

@@ -43,6 +43,8 @@ class AssignOptions(SearchOptions, AssignProblemOptions):
     objective: A[str, Option(help="latency, energy, load or makespan; or several in order of priority: "
                              "latency,energy.")] = "latency"
     method: A[str | None, published(m3="thresholds of cost and benefit")] = None
+    threshold: A[str | None, Option(help="Th1 and Th2 of method M3 for the engine threshold: benefit=2us,cost=500ns, or one "
+                                    "of them. [default: several are tried]")] = None
     warm_start: A[Path | None, Option(help="Start from this assignment (assignment.json, or its folder).")] = None
     run: A[bool, Option("--run", help="Also execute the programs with onnxruntime and compare them with the model.")] = False
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. latency,energy, instead of one "

@@ -17,7 +17,13 @@ from nmsolve.hw.assignment.machine_file import load_processors
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.assignment.kind import KIND, explainable
-from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem
+from nmsolve.kinds.assignment.statement import (
+    AssignInputs,
+    Given,
+    require_threshold,
+    state_problem,
+    thresholds_of,
+)
 from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.python.answers import started_from, table
 from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
@@ -72,6 +78,7 @@ def assign(
     constraints: AssignConstraints | str | Path | None = None,
     library: Library | str | Path | None = None,
     warm_start: AssignmentAnswer | Assignment | str | Path | None = None,
+    threshold: str | None = None,
     **options: Unpack[How],
 ) -> AssignmentAnswer:
     """Decide for every operator of ``model`` which unit of ``machine`` runs it. Return the best assignment found in the time
@@ -88,6 +95,8 @@ def assign(
     constraints : what must be where (docs/files.md), or their file
     library : measured times, or their file; what it does not know is taken from the machine's roofline
     warm_start : an assignment to start from: an answer, its file or folder
+    threshold : Th1 and Th2 of method M3 for the engine ``threshold``, as in ``"benefit=2us,cost=500ns"``; several are tried if
+        not given
     options : as for :func:`nmsolve.map`; ``engines`` are names from :data:`nmsolve.solvers.assignment.registry.REGISTRY`
 
     Raises
@@ -96,9 +105,10 @@ def assign(
     """
     how = run_options(options)
     names = ("latency",) if objective is None else KIND.objectives_in(in_order(objective), "objective")
+    require_threshold(threshold, names, how.get("engines"))
     whole, inputs = "makespan" in names, None
     if isinstance(model, AssignProblem | CostNetwork):
-        if any(v is not None for v in (machine, bindings, constraints, library)):
+        if any(v is not None for v in (machine, bindings, constraints, library, threshold)):
             raise InputError("the problem states it already", "assign", "the problem and its objective alone")
         if isinstance(model, CostNetwork):
             given = Given(network=model)
@@ -111,11 +121,11 @@ def assign(
         inputs = AssignInputs(
             model=str(Path(model).resolve()), machine=None if machine is None else opt.machine(str(machine)),
             bind=",".join(f"{name}={value}" for name, value in stated.items()) or None, library=_whole(library),
-            constraints=_whole(constraints), objective=names[0], whole=whole,
+            constraints=_whole(constraints), objective=names[0], whole=whole, threshold=threshold,
         )  # fmt: skip
         given = state_problem(inputs)
     else:
-        given = _stated(model, machine, names, bindings, constraints, library)
+        given = _stated(model, machine, names, bindings, constraints, library, threshold)
     if objective is not None and given.own is None:
         raise InputError("a cost network has one objective, its cost", "objective", "none")
     kind: type[Any] = np.ndarray if given.own is None else Assignment
@@ -157,7 +167,13 @@ def _require(value: Any, kind: type[Any]) -> None:
 
 
 def _stated(
-    model: Any, machine: Any, names: Sequence[str], bindings: Any, constraints: Any, library: Any
+    model: Any,
+    machine: Any,
+    names: Sequence[str],
+    bindings: Any,
+    constraints: Any,
+    library: Any,
+    threshold: str | None,
 ) -> Given:
     """State the problem of arguments of which one at least is an object."""
     graph, board, bound, required = operators_on(model, machine, bindings, constraints)
@@ -170,7 +186,8 @@ def _stated(
         constraints=required,
         library=Library(library) if isinstance(library, str | Path) else library,
     )
-    stated = replace(stated, problem=replace(stated.problem, objective=names[0]))
+    own = replace(stated.problem, objective=names[0], thresholds=thresholds_of(threshold, names[0]))
+    stated = replace(stated, problem=own)
     return Given(stated=stated, graph=graph, machine=board, own=stated.problem)
 
 

@@ -176,11 +176,13 @@ def _told(given: Given) -> tuple[Any, Any]:
 
 
 def terms_of(given: Given) -> dict[str, Any]:
-    """Return (L, J) the terms T, A, S and O of cost and benefit, by name; none of a problem made by hand."""
+    """Return (L, J) the terms T, A, S and O of cost and benefit and what fusion saves, by name; none of problems by hand."""
     if given.stated is None:
         return {}
     terms = given.stated.terms
-    return {name: getattr(terms, name) for name in ("transfer", "accumulated", "speed", "fusion")}
+    return {
+        name: getattr(terms, name) for name in ("transfer", "accumulated", "speed", "complexity", "fusion")
+    }
 
 
 def origin_of(given: Given, operator: int, unit: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from nmsolve.kinds.assignment.options import AssignProblemOptions
     from nmsolve.model.assignment.network import CostNetwork
     from nmsolve.model.assignment.problem import AssignProblem
+    from nmsolve.model.assignment.thresholds import Thresholds
     from nmsolve.model.operators.graph import OperatorGraph
 
 #: Name of the command in report.json, which tells its folders from those of ``map``.
@@ -26,8 +28,8 @@ COMMAND = "assign"
 class AssignInputs(msgspec.Struct, frozen=True):
     """The options that state the problem, as in report.json.
 
-    ``whole`` : control flow stays whole, since the makespan is among the objectives; ``before``: objectives that were minimised
-    first, with the values that they are held at
+    ``whole`` : control flow stays whole, since the makespan is among the objectives; ``threshold``: Th1 and Th2 of method M3, as
+    stated; ``before``: objectives that were minimised first, with the values that they are held at
     """
 
     model: str
@@ -38,6 +40,7 @@ class AssignInputs(msgspec.Struct, frozen=True):
     constraints: str | None = None
     objective: str = "latency"
     whole: bool = False
+    threshold: str | None = None
     before: tuple[Held, ...] = ()
 
 
@@ -69,14 +72,38 @@ class Given:
         return self.own
 
 
-def stated_inputs(o: AssignProblemOptions, names: tuple[str, ...] = ("latency",)) -> AssignInputs:
-    """Return the part of the options that states the problem of the first objective."""
+def stated_inputs(
+    o: AssignProblemOptions, names: tuple[str, ...] = ("latency",), threshold: str | None = None
+) -> AssignInputs:
+    """Return the part of the options that states the problem of the first objective, and the thresholds of method M3."""
     from nmsolve.kinds import values as opt
 
     return AssignInputs(
         model=str(o.model.resolve()), machine=opt.machine(o.machine), bind=o.bind, strict=o.strict,
         library=opt.whole(o.library), constraints=opt.whole(o.constraints), objective=names[0], whole="makespan" in names,
+        threshold=threshold,
     )  # fmt: skip
+
+
+def thresholds_of(text: str | None, objective: str) -> Thresholds | None:
+    """Return the thresholds that a text like ``benefit=2us,cost=500ns`` states, in the objective's unit. InputError otherwise."""
+    from nmsolve.kinds import values as opt
+    from nmsolve.model.assignment.problem import OBJECTIVES
+    from nmsolve.model.assignment.thresholds import Thresholds
+
+    return None if text is None else Thresholds(**opt.thresholds(text, OBJECTIVES[objective]))
+
+
+def require_threshold(text: str | None, names: Sequence[str], engines: Sequence[object] | None) -> None:
+    """Raise InputError for thresholds of several objectives, or where the rule that they are for does not run."""
+    if text is None:
+        return
+    if len(names) > 1:
+        raise InputError(
+            "thresholds of several objectives", "--threshold", "one objective, of which they are"
+        )
+    if engines is not None and not {"threshold", "auto"} & {e for e in engines if isinstance(e, str)}:
+        raise InputError("thresholds without the rule of method M3", "--threshold", "--engines threshold")
 
 
 def state_problem(inputs: AssignInputs) -> Given:
@@ -115,7 +142,10 @@ def state_problem(inputs: AssignInputs) -> Given:
         constraints=None if inputs.constraints is None else read_constraints(inputs.constraints),
     )
     ceilings = tuple((held.objective, held.value) for held in inputs.before)
-    own = replace(stated.problem, name=Path(inputs.model).stem, objective=inputs.objective, ceilings=ceilings)
+    own = replace(
+        stated.problem, name=Path(inputs.model).stem, objective=inputs.objective, ceilings=ceilings,
+        thresholds=thresholds_of(inputs.threshold, inputs.objective),
+    )  # fmt: skip
     return Given(stated=replace(stated, problem=own), graph=graph, machine=machine, own=own)
 
 
@@ -128,6 +158,7 @@ def _network(inputs: AssignInputs) -> Given:
         "--bind": inputs.bind,
         "--library": inputs.library,
         "--constraints": inputs.constraints,
+        "--threshold": inputs.threshold,
     }
     for option, value in given.items():
         if value is not None:

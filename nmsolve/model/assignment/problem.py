@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN
+from nmsolve.model.assignment.thresholds import Thresholds
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, by_key, first_true, within
@@ -102,7 +104,7 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """G sets of operators that gain if they run as one (M3.7, O): all on one unit, and no operator in two fused groups.
+    """G sets of operators that gain if they run as one (M3.4): all on one unit, and no operator in two fused groups.
 
     What any member but the last makes is used inside its group only, so fusion never closes a circle. In an order of operators
     the last of a fused group stands after its others, and the group runs in its place.
@@ -133,6 +135,18 @@ class Groups:
         return len(np.unique(self.members)) < len(self.members)
 
 
+class Complexity(NamedTuple):
+    """What the arithmetic alone of operators takes (M3.7), all trips included; 0 where a unit cannot run one.
+
+    Attributes
+    ----------
+    time, energy : (L, J) ps and pJ
+    """
+
+    time: IntArray
+    energy: IntArray
+
+
 @dataclass(frozen=True, eq=False)
 class AssignProblem:
     """L operators on J units.
@@ -151,6 +165,8 @@ class AssignProblem:
     ceilings : values of other objectives that may not be exceeded
     earlier : (L, J) how often operators like these got a unit in earlier runs, less how often they failed to get it, or None;
         advice for rules, no part of what the problem is
+    complexity : of the operators, or None: it is not known apart from their runs; advice like ``earlier``
+    thresholds : those that the rule of method M3 is to use, or None: it tries several; advice like ``earlier``
     """
 
     name: str
@@ -166,6 +182,8 @@ class AssignProblem:
     objective: str = "latency"
     ceilings: Ceilings = ()
     earlier: IntArray | None = None
+    complexity: Complexity | None = None
+    thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
         where, shape = self.name, (self.count, self.units.count)
@@ -202,6 +220,11 @@ class AssignProblem:
             raise InputError(f"together of shape {self.together.shape}", where, f"({self.count},)")
         if self.earlier is not None and self.earlier.shape != shape:
             raise InputError(f"earlier runs of shape {self.earlier.shape}", where, f"{shape}")
+        for table in self.complexity or ():
+            if table.shape != shape or (table < 0).any():
+                raise InputError(
+                    f"complexities of shape {table.shape}", where, f"{shape}, whole numbers >= 0"
+                )
         self._require_units()
         self._require_flows()
         flows, groups = self.flows, self.groups

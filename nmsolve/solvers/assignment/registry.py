@@ -11,12 +11,13 @@ from nmsolve.solvers.search.entries import Entry, plug_ins, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: The rules of compilers, which a report compares every answer with.
-RULES = ("threshold", "scalar-tensor", "priority", "greedy-growth")
+RULES = ("threshold", "scalar-tensor", "complex-scalars", "priority", "greedy-growth")
 
 #: Every engine; :func:`plan_of` says what a run without ``--engines`` uses.
 REGISTRY: dict[str, Entry] = {
     "threshold": Entry("heuristics.assignment.rules:Threshold", share=0.02, quick=True),
     "scalar-tensor": Entry("heuristics.assignment.rules:ScalarTensor", share=0.02, quick=True),
+    "complex-scalars": Entry("heuristics.assignment.rules:ComplexScalars", share=0.02, quick=True),
     "priority": Entry("heuristics.assignment.rules:Priority", share=0.02, quick=True),
     "greedy-growth": Entry("heuristics.assignment.rules:GreedyGrowth", share=0.02, quick=True),
     "min-conflicts": Entry("heuristics.assignment.min_conflicts:MinConflicts", share=0.5),
