@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
 
 import hw_reference as ref
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 from routing_support import all_pairs, links_of, some_flows, trees
 
 from nmsolve.check.routing.numbering import numbering_complaint
+from nmsolve.check.routing.recheck import counted
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import channel_dependencies, number_channels
 from nmsolve.hw.routing.wormhole import number_packets, wormhole_packets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import pieces
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.check import routes_complaint, table_entries
 from nmsolve.model.routing.files import read_flow_routes, write_flow_routes
@@ -376,3 +379,54 @@ def test_the_examples_of_the_docs_load(tmp_path):
     back = read_flow_routes(tmp_path / "flow-routes.json", machine)
     assert routes_complaint(back.problem, back.routes) is None
     assert numbering_complaint(machine, back.routes, back.numbering) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_paths_that_are_judged_at_once_are_judged_as_trees_are(seed, monkeypatch):
+    """Also with a link, a parent, a target or the board changed: the first complaint is the same word by word."""
+    rng = np.random.default_rng(seed)
+    machine = Machine("m", (1, 1), (3, 4), faulty_links=((1, 2), (6, 5)) if seed % 2 else ())
+    flows = some_flows(machine, rng, 8, 1 if seed % 3 else 3)
+    routes = named_routes(machine, flows, "given")
+    problem = RoutingProblem(machine, flows, detour=2 * (seed % 4), channels=routes.channels)
+    channel, parent = routes.channel.copy(), routes.parent.copy()
+    for _ in range(seed % 5):
+        k = int(rng.integers(len(channel)))
+        if rng.random() < 0.7:
+            channel[k] = rng.integers(4 * machine.size * routes.channels)
+        else:
+            parent[k] = rng.integers(-1, k) if k else -1
+    changed = Routes(routes.channels, routes.indptr, channel, parent)
+    found = routes_complaint(problem, changed)
+    assert seed % 5 or found is None
+    monkeypatch.setattr(
+        "nmsolve.model.routing.check._shortest_paths", lambda p, r: np.zeros(p.flows.count, bool)
+    )
+    assert routes_complaint(problem, changed) == found
+
+
+def test_counting_sums_rates_exactly():
+    """In fractions, whatever the order."""
+    machine, rng = Machine("m", (1, 1), (3, 4)), np.random.default_rng(3)
+    flows = some_flows(machine, rng, 20, 3)
+    rates = rng.random(20) * 10.0 ** rng.integers(-200, 9, 20)
+    problem = RoutingProblem(machine, Flows(flows.source, flows.indptr, flows.targets, rates))
+    goals, far = problem.distances
+    where = dict(zip(goals.tolist(), far.tolist(), strict=True))
+    most = [
+        max(len(own := flows.of(f).tolist()), *(where[t][flows.source[f]] for t in own)) for f in range(20)
+    ]
+    exact = [Fraction(rate) for rate in rates.tolist()]
+    assert counted(problem, "total-link") == sum(
+        (r * k for r, k in zip(exact, most, strict=True)), Fraction(0)
+    )
+    ways = np.bincount(np.flatnonzero(link_ends(machine) >= 0) // 4)
+    sent = [
+        sum((r for r, s in zip(exact, flows.source, strict=True) if s == p), Fraction(0)) / int(ways[p])
+        for p in range(12)
+    ]
+    taken = [
+        sum((r for f, r in enumerate(exact) if p in flows.of(f)), Fraction(0)) / int(ways[p])
+        for p in range(12)
+    ]
+    assert counted(problem, "max-link") == max(sent + taken)

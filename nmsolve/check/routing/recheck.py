@@ -11,6 +11,7 @@ import heapq
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -215,26 +216,37 @@ def _through_links(problem: RoutingProblem) -> list[Fraction]:
     links = np.flatnonzero(works)
     leaves = np.bincount(links // 4, minlength=size).tolist()
     enters = np.bincount(ends[links], minlength=size).tolist()
-    sent, taken = [Fraction(0)] * size, [Fraction(0)] * size
-    for f in range(flows.count):
-        rate = Fraction(float(flows.rate[f]))
-        sent[int(flows.source[f])] += rate
-        for t in flows.of(f).tolist():
+    rates, unit = _whole_rates(problem)
+    sent, taken = [0] * size, [0] * size
+    for source, goals, rate in zip(flows.source.tolist(), _goals(problem), rates, strict=True):
+        sent[source] += rate
+        for t in goals:
             taken[t] += rate
-    out = [r / n for r, n in zip(sent, leaves, strict=True) if n]
-    return out + [r / n for r, n in zip(taken, enters, strict=True) if n]
+    out = [Fraction(r, unit * n) for r, n in zip(sent, leaves, strict=True) if n]
+    return out + [Fraction(r, unit * n) for r, n in zip(taken, enters, strict=True) if n]
 
 
 def _least_total(problem: RoutingProblem) -> Fraction:
-    flows = problem.flows
-    goals, far = problem.distances
-    where = {int(g): k for k, g in enumerate(goals)}
-    out = Fraction(0)
-    for f in range(flows.count):
-        mine = flows.of(f).tolist()
-        most = max(int(far[where[t], flows.source[f]]) for t in mine)
-        out += Fraction(float(flows.rate[f])) * max(most, len(mine))
-    return out
+    goals, distances = problem.distances
+    far = dict(zip(goals.tolist(), distances.tolist(), strict=True))
+    rates, unit = _whole_rates(problem)
+    out = 0
+    for source, mine, rate in zip(problem.flows.source.tolist(), _goals(problem), rates, strict=True):
+        out += rate * max(max(far[t][source] for t in mine), len(mine))
+    return Fraction(out, unit)
+
+
+def _whole_rates(problem: RoutingProblem) -> tuple[list[int], int]:
+    """Return the rates of all flows in units of 1/``unit``, in which they are whole numbers, and ``unit``."""
+    parts = [rate.as_integer_ratio() for rate in problem.flows.rate.tolist()]
+    unit = max((below for _, below in parts), default=1)  # all are powers of two
+    return [above * (unit // below) for above, below in parts], unit
+
+
+def _goals(problem: RoutingProblem) -> list[list[int]]:
+    """Return the targets of every flow."""
+    targets = problem.flows.targets.tolist()
+    return [targets[a:b] for a, b in pairwise(problem.flows.indptr.tolist())]
 
 
 def _squares(problem: RoutingProblem) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
 
 def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
@@ -29,9 +28,12 @@ def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
     channel = routes.channel
     if len(channel) and not 0 <= channel.min() <= channel.max() < len(works) * routes.channels:
         return "a route names an unknown channel"
-    links, parents = routes.links.tolist(), routes.parent.tolist()
-    ends, alive, longest = link_ends(problem.machine).tolist(), works.tolist(), _longest(problem)
-    for f, (first, last) in enumerate(pairwise(routes.indptr.tolist())):
+    others = np.flatnonzero(~_shortest_paths(problem, routes)).tolist()
+    if others:
+        links, parents, begins = routes.links.tolist(), routes.parent.tolist(), routes.indptr.tolist()
+        ends, alive, longest = link_ends(problem.machine).tolist(), works.tolist(), _longest(problem)
+    for f in others:
+        first, last = begins[f], begins[f + 1]
         above = [p - first if p >= first else -1 if p < 0 else -2 for p in parents[first:last]]
         goals = flows.of(f).tolist()
         wrong = _tree_complaint(int(flows.source[f]), goals, links[first:last], above, ends, alive, longest)
@@ -42,6 +44,29 @@ def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
         if wrong is not None:
             return wrong
     return None
+
+
+def _shortest_paths(problem: RoutingProblem, routes: Routes) -> BoolArray:
+    """Return (F,) which flows have one target and a path of working links to it, link by link, that is as short as any.
+
+    Such a path enters no core twice, has no branch and is never too long: no rule of a tree is broken.
+    """
+    flows, links, size = problem.flows, routes.links, np.diff(routes.indptr)
+    one = (np.diff(flows.indptr) == 1) & (size > 0)
+    if not one.any():
+        return one
+    ends, start = link_ends(problem.machine), links // 4
+    first = np.zeros(len(links), np.bool_)
+    first[routes.indptr[:-1][size > 0]] = True
+    before = np.where(first, flows.source[routes.flow], np.roll(ends[links], 1))
+    above = np.where(first, -1, np.arange(len(links)) - 1)
+    joined = link_works(problem.machine)[links] & (start == before) & (routes.parent == above)
+    gaps = np.bincount(routes.flow, ~joined, minlength=flows.count)
+    goals, distances = problem.distances
+    goal = flows.targets[flows.indptr[:-1]]
+    shortest = size == distances[np.searchsorted(goals, goal), flows.source]
+    reached: BoolArray = ends[links[np.maximum(routes.indptr[1:], 1) - 1]] == goal
+    return one & (gaps == 0) & shortest & reached
 
 
 def _longest(problem: RoutingProblem) -> Callable[[int, int], int]:

@@ -87,11 +87,14 @@ def write_flow_routes(
     """
     machine, flows, v = problem.machine, problem.flows, routes.channels
     triples = np.stack([routes.links // 4, link_ends(machine)[routes.links], routes.channel % v], 1).tolist()
-    parts = list(pairwise(routes.indptr.tolist()))
+    targets = flows.targets.tolist()
     entries = [
-        FlowRoute(int(flows.source[f]), flows.of(f).tolist(), float(flows.rate[f]), triples[a:b])
-        for f, (a, b) in enumerate(parts)
-    ]
+        FlowRoute(source, targets[c:d], rate, triples[a:b])
+        for source, (c, d), rate, (a, b) in zip(
+            flows.source.tolist(), pairwise(flows.indptr.tolist()), flows.rate.tolist(),
+            pairwise(routes.indptr.tolist()), strict=True,
+        )
+    ]  # fmt: skip
     banned = None
     if turns is not None:
         pairs = np.argwhere(all_turns(machine.size).allowed & ~turns.allowed).tolist()
