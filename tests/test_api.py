@@ -219,6 +219,14 @@ def test_a_solver_without_memory_costs_only_itself(monkeypatch):
     assert [s.status.split(":")[0] for s in result.engines] == ["done", "memory"]
 
 
+def test_no_plan_is_made_once_the_time_is_over(monkeypatch):
+    """Loading took all of it: a plan takes longer than first fit, and nothing of it would run."""
+    monkeypatch.setattr("nmsolve.solvers.mapping.task.automatic", lambda *_: pytest.fail("planned"))
+    late = {"time_limit": 1.0, "started": clock.now() - 9}
+    result = api.solve(problem_of(random_graph(60, 200), limit=20), **late)
+    assert result.status == "feasible" and result.stop_reason == "time"
+
+
 def test_several_workers_find_what_one_finds():
     machine, graph = sized([6, 4, 6, 4])
     result = nmsolve.map(graph, machine, workers=2, time_limit=60)

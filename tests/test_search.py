@@ -15,6 +15,7 @@ from nmsolve.model.bound import Bound, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.stop import Stop, unbroken
 from nmsolve.solvers.search.incumbent import Incumbent
+from nmsolve.solvers.search.keeping import Keeper
 from nmsolve.solvers.search.portfolio import PATIENCE, Portfolio, Step
 
 
@@ -224,6 +225,20 @@ def test_there_is_an_answer_however_late_it_is():
     budget.interrupt()
     Portfolio(checker, incumbent, budget).run(steps)
     assert incumbent.lifted is None
+
+
+def test_once_the_time_is_over_the_last_answer_alone_is_written():
+    """The run writes it at once; to write the one before takes time that is not there. An interrupt still writes it."""
+    written, (_, over, found) = [], make(1e-9)
+    found.offer("a", value(10))
+    keeper = Keeper(found, over, lambda: written.append("late"))
+    keeper.look()
+    assert over.over() and not written
+    keeper.keep()
+    _, stop, found = make(60.0)
+    found.offer("a", value(10))
+    Keeper(found, stop, lambda: written.append("in time")).look()
+    assert written == ["late", "in time"]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])

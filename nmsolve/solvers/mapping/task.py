@@ -111,7 +111,15 @@ class MappingTask(Task[IntArray]):
             if options.engines is not None:
                 incumbent.record("note", name, status)
 
-        if options.engines is None:
+        if (
+            options.engines is None
+            and run.budget.over()
+            and reduced.n > EXACT_NODES
+            and self._may_fit(run, [])
+        ):
+            incumbent.record("note", "search", "loading took all of the time: first fit runs alone")
+            steps = []  # a plan takes longer
+        elif options.engines is None:
             steps = automatic(reduced, options.time_limit, options.workers, refused)
         elif "auto" in options.engines:
             steps = with_automatic(reduced, options.engines, options.time_limit, options.workers, refused)

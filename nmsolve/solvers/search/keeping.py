@@ -28,8 +28,11 @@ class Keeper:
         self._kept, self._next, self._failed = math.inf, -math.inf, False
 
     def look(self) -> None:
-        """Hand over the incumbent if it is new and it is time; cheap if not."""
-        if self._incumbent.objective < self._kept and clock.now() >= self._next:
+        """Hand over the incumbent if it is new and it is time; cheap if not. Once the time is over the run hands over the last
+        one itself.
+        """
+        due = self._incumbent.objective < self._kept and clock.now() >= self._next
+        if due and not self._stop.over():
             self.keep()
 
     def keep(self) -> None:
