@@ -52,7 +52,7 @@ def _shortest_paths(problem: RoutingProblem, routes: Routes) -> BoolArray:
     Such a path enters no core twice, has no branch and is never too long: no rule of a tree is broken.
     """
     flows, links, size = problem.flows, routes.links, np.diff(routes.indptr)
-    one = (np.diff(flows.indptr) == 1) & (size > 0)
+    one: BoolArray = (np.diff(flows.indptr) == 1) & (size > 0)
     if not one.any():
         return one
     ends, start = link_ends(problem.machine), links // 4
@@ -65,8 +65,9 @@ def _shortest_paths(problem: RoutingProblem, routes: Routes) -> BoolArray:
     goals, distances = problem.distances
     goal = flows.targets[flows.indptr[:-1]]
     shortest = size == distances[np.searchsorted(goals, goal), flows.source]
-    reached: BoolArray = ends[links[np.maximum(routes.indptr[1:], 1) - 1]] == goal
-    return one & (gaps == 0) & shortest & reached
+    reached = ends[links[np.maximum(routes.indptr[1:], 1) - 1]] == goal
+    whole: BoolArray = one & (gaps == 0) & shortest & reached
+    return whole
 
 
 def _longest(problem: RoutingProblem) -> Callable[[int, int], int]:
