@@ -4,7 +4,7 @@
 and prints the gap in hops to the best known, of the most probable placement and of the best of 256, beside the same engine
 with a network that has learned nothing and random placements. ``python bench/policies.py policy`` does so for the placement
 policy, with the best of three runs of ``anneal`` and of all draws as the best known. ``python bench/policies.py m5 MODEL.onnx
-... [--cores 8,16,32,64]`` cuts models into stages and prints the gap to the optimum, which is proved.
+... [--cores 8,16,32,64] [--bind batch=1,seq=128]`` cuts models into stages and prints the gap to the optimum, which is proved.
 """
 
 from __future__ import annotations
@@ -113,17 +113,14 @@ def table_policy(graphs: int, seconds: float, kinds: list[str]) -> None:
         print(f"| {kind} | {' | '.join(cells)} | {1000 * spent / graphs / SAMPLES:.1f} |", flush=True)
 
 
-def table_m5(models: list[Path], cores: list[int], seconds: float) -> None:
+def table_m5(models: list[Path], cores: list[int], seconds: float, bind: str | None) -> None:
     """Print the table of method M5, a line per model and number of cores."""
     print(
         "| model | layers | cores | stages of the optimum | gap of m5-policy | of groups-local |\n|---|---|---|---|---|---|"
     )
     for model in models:
         for n in cores:
-            inputs = PipelineInputs(
-                str(model), n, None, None, None, False, False, None, False, "chain", None, False
-            )
-            problem = state_problem(inputs).problem
+            problem = state_problem(PipelineInputs(str(model), n, split="chain", bind=bind)).problem
             best = plan(problem, time_limit=60.0, engines=["chain"])
             assert best.status == "optimal" and best.objective and best.solution is not None
             gaps = []
@@ -146,10 +143,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--kinds", default=KINDS)
     parser.add_argument("--cores", default="8,16,32,64")
+    parser.add_argument("--bind", help="values of symbols of the models")
     given = parser.parse_args()
     if given.method == "m1":
         table_m1(given.graphs, given.seconds, given.kinds.split(","))
     elif given.method == "policy":
         table_policy(given.graphs, given.seconds, given.kinds.split(","))
     else:
-        table_m5(given.models, [int(c) for c in given.cores.split(",")], given.seconds)
+        table_m5(given.models, [int(c) for c in given.cores.split(",")], given.seconds, given.bind)

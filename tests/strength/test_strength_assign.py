@@ -15,7 +15,13 @@ from strength_cases import at_least, at_most
 from nmsolve.heuristics.assignment.list_schedule import ListSchedule
 from nmsolve.heuristics.assignment.min_conflicts import MinConflicts
 from nmsolve.heuristics.assignment.network_search import NetworkSearch
-from nmsolve.heuristics.assignment.rules import GreedyGrowth, Priority, ScalarTensor, Threshold
+from nmsolve.heuristics.assignment.rules import (
+    ComplexScalars,
+    GreedyGrowth,
+    Priority,
+    ScalarTensor,
+    Threshold,
+)
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.bounds import AssignBounds
@@ -53,18 +59,29 @@ SHAPED = replace(
     _PLAIN, time=np.where((_PLAIN.time < 0) | _PLAIN.units.host, _PLAIN.time, _FAST),
     flows=replace(_PLAIN.flows, time=_PLAIN.flows.time // 3),
 )  # fmt: skip
+#: Likewise, but accelerators are quick with half of the scalars, those that take a host little time.
+_LITTLE = _PLAIN.time[:, 0] <= np.median(_PLAIN.time[_PLAIN.scalar, 0])
+MIXED = replace(
+    SHAPED,
+    time=np.where((_PLAIN.time < 0) | _PLAIN.units.host | ~_LITTLE[:, None], SHAPED.time, _PLAIN.time // 3),
+)
 LIMITED = problem(4, 40, 3, memories=3)
 WIDE = replace(problem(5, 60, 4, tensors=2.5), name="wide")
 
 
 def test_threshold() -> None:
-    """Fails if only one threshold is tried."""
-    at_most(run(Threshold(), FUSED).value, 2449)
+    """Fails if what operators before got does not count."""
+    at_most(run(Threshold(), FUSED).value, 2082)
 
 
 def test_scalar_tensor() -> None:
     """Fails if scalar operators go to accelerators, too."""
     at_most(run(ScalarTensor(), SHAPED).value, 1480)
+
+
+def test_complex_scalars() -> None:
+    """Fails if the host gets the ordinary scalar operators."""
+    at_most(run(ComplexScalars(), MIXED).value, 1188)
 
 
 def test_priority() -> None:
