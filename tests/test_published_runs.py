@@ -77,6 +77,7 @@ def test_the_command_writes_what_verify_believes(tmp_path: Path) -> None:
         ({"method": "m2", "warm_start": list(range(20))}, "an answer to start from"),
         ({"method": "m2", "objective": "hops,max-link"}, "several objectives"),
         ({"method": "m2", "route": "joint"}, "free routes"),
+        ({"method": "m2", "memory_of": "runs.sqlite"}, "a store of runs"),
     ],
 )
 def test_what_it_does_not_take(how: dict[str, Any], said: str) -> None:
@@ -99,3 +100,11 @@ def test_wrong_names_on_the_command_line(tmp_path: Path) -> None:
         done = run_here(*words, "--method", "m9", "-o", tmp_path / "out", code=None)
         assert done.returncode == 2 and done.stderr.startswith("error: --method: method 'm9'; expected m")
         assert not (tmp_path / "out").exists()
+
+
+def test_a_given_answer_has_no_method() -> None:
+    given = nmsolve.map(GRID, "mesh:4x5", time_limit=5.0, engines=["first-fit"])
+    with pytest.raises(InputError, match="method 'm2' and a given answer"):
+        nmsolve.gap(given, method="m2", time_limit=5.0)
+    with pytest.raises(InputError, match="expected none: no published method"):
+        nmsolve.route(given, method="m2", time_limit=5.0)

@@ -38,6 +38,10 @@ def bounding(task: Task[S], options: Options, where: str) -> Bounded[S]:
     ------
     InputError : the answer breaks a rule, or an option is wrong
     """
+    if options.method is not None:
+        raise InputError(
+            f"method {options.method!r} and a given answer", "method", "engines that prove bounds"
+        )
     first = require_feasible(task, where)
     names = task.provers(options.time_limit) if options.engines is None else options.engines
     if "auto" in names:

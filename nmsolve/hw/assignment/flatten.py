@@ -2,7 +2,7 @@
 
 What never changes is left out: constants, weights, and operators that only work on them (weight carriers among them). They are
 done once before the run, by whoever uses the results; a tensor that comes of them is *standing* and lies where its users are. So
-are operators on which no output depends (M3.1): nobody runs them.
+are operators on which no output depends (M3.1): they do not run.
 """
 
 from __future__ import annotations

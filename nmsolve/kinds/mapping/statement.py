@@ -53,6 +53,8 @@ def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | Non
             "--method",
             "one objective, given routes",
         )
+    if o.method is not None and o.memory_of is not None:
+        raise InputError("a published method and a store of runs to begin with", "--method", "one of them")
     if o.memory_of is not None and (many or o.route == "joint"):
         raise InputError(
             "a store of runs with several objectives or free routes",
