@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from machines_support import two
 from operators_support import Sketch
 from test_assign_state import looped
 
-from nmsolve.hw.assignment.evaluate import terms_of
+from nmsolve.hw.assignment.evaluate import efficiency_gain, terms_of
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.state import StatedAssignment, state_assignment
 
@@ -111,3 +112,9 @@ def test_control_flow_that_stays_whole_holds_the_work_of_its_bodies() -> None:
     inner = [i for i, step in enumerate(apart.program.steps) if len(step.path) > 1]
     assert len(loop) == 1 and complexity.time[loop[0], 0] == apart.problem.complexity.time[inner, 0].sum()
     assert complexity.time[loop[0], 0] >= 4 * 2 * 1000 * 1000
+
+
+def test_a_gain_stays_within_its_whole_numbers() -> None:
+    """A measured run of the host far below what its arithmetic takes once wrapped round to a large gain."""
+    assert efficiency_gain(np.array(10**13), np.array(10), np.array(10**15)) == -(2**61)
+    assert efficiency_gain(np.array(10), np.array(5), np.array(4)) == 2

@@ -230,9 +230,12 @@ def terms_of(problem: AssignProblem) -> Terms:
 
 
 def efficiency_gain(work: IntArray, here: IntArray, there: IntArray) -> IntArray:
-    """Return S (M3.7) of work that takes the times ``here`` and ``there``: ``work * (1 - there / here)``; 0 if ``here`` is 0."""
+    """Return S (M3.7) of work that takes the times ``here`` and ``there``: ``work * (1 - there / here)``; 0 if ``here`` is 0.
+
+    No more than 2^61 either way: a measured ``here`` may be far below what the arithmetic takes by the machine's file.
+    """
     share = np.divide(there, here, out=np.ones(np.broadcast_shapes(here.shape, there.shape)), where=here > 0)
-    gain: IntArray = np.rint(work * (1 - share)).astype(np.int64)
+    gain: IntArray = np.clip(np.rint(work * (1 - share)), -(2.0**61), 2.0**61).astype(np.int64)
     return gain
 
 
