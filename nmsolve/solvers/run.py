@@ -299,6 +299,8 @@ def searched(task: Task[S], options: Options) -> tuple[Result[S], IntArray | Non
                 task.checker, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
                 scratch=options.scratch, worker_pool=worker_pool, look=keeper.look,
             )  # fmt: skip
+            if run.steps:
+                budget.begin()
             portfolio.run(run.steps)
             _doubt(task, run)
             placement = task.finish(run)

@@ -55,6 +55,8 @@ AFTER_SIGNAL = 0.3
 RECALL_PART = 0.2
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
 HURRY = 2.0
+#: Connections up to which a plan and its first answer take less than a second.
+QUICK_EDGES = 200_000
 
 
 class MappingTask(Task[IntArray]):
@@ -114,7 +116,7 @@ class MappingTask(Task[IntArray]):
         if (
             options.engines is None
             and run.budget.over()
-            and reduced.n > EXACT_NODES
+            and reduced.graph.m > QUICK_EDGES
             and self._may_fit(run, [])
         ):
             incumbent.record("note", "search", "loading took all of the time: first fit runs alone")
