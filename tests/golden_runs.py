@@ -147,6 +147,7 @@ def helps() -> str:
     """Return ``--help`` of every command."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
+        patch.setattr("sys.argv", ["nmsolve"])
         return "".join(f"# {name}\n{run_here(*name.split(), '--help').stdout}\n" for name in commands())
 
 

@@ -285,7 +285,8 @@ def searched(task: Task[S], options: Options) -> tuple[Result[S], IntArray | Non
         incumbent = Incumbent(
             task.checker, budget, options.observers, options.gap, options.enough, task.exact
         )
-        incumbent.record("start", "", task.words(options.seed))
+        several = f", {options.workers} workers" if options.workers > 1 else ""
+        incumbent.record("start", "", task.words(options.seed) + several)
         run = Run(options, budget, memory, incumbent)
         keeper = Keeper(incumbent, budget, partial(run.keep, task))
         try:
