@@ -148,6 +148,7 @@ def helps() -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
         patch.setattr("sys.argv", ["nmsolve"])
+        patch.setattr(sys.modules["__main__"], "__package__", None)  # `python -m pytest` is in the usage, too
         return "".join(f"# {name}\n{run_here(*name.split(), '--help').stdout}\n" for name in commands())
 
 
