@@ -114,9 +114,11 @@ class AssignKind(WholeKind):
         """Load model and processors; before the search all that is read for the programs, too."""
         from nmsolve.kinds.assignment.programs import unbound_model
 
+        twice = bool(o.bind) and o.pareto is None and o.model.suffix.lower() == ".onnx"
+        if twice:
+            import sympy  # noqa: F401 -- once: the two processes that read the model are copies of this one, which needs it, too
         given = self.state(inputs)
-        unread = given.graph is None or not o.bind or o.pareto is not None
-        return given if unread else replace(given, unbound=unbound_model(o.model))
+        return replace(given, unbound=unbound_model(o.model)) if twice else given
 
     def is_source(self, path: Path) -> bool:
         """Return whether it is a model, or a cost network."""

@@ -97,8 +97,6 @@ def program_words(part: ProgramsPart | None) -> list[str]:
 
 def unbound_model(model: Path) -> OperatorGraph | None:
     """Return a model with its symbols: programs keep them, so that they run at any length. None if it cannot be read so."""
-    import sympy  # noqa: F401 -- before the process that reads the model is copied from this one: both need it
-
     from nmsolve.model.formats.onnx import load_onnx
 
     try:
