@@ -166,11 +166,10 @@ def table(part: Part, size: str, instances: list[Instance], seconds: float) -> N
         cells = []
         for name in [*columns, AUTO]:
             got = float(best.objective) if name == AUTO else value(part, each.problem, seconds, columns[name])
-            if got is None:
-                cells.append("–")
-                continue
-            gaps[name].append(100 * gap(got, bound))
-            cells.append(f"{gaps[name][-1]:.1f}")
+            lost = gap(got, bound)
+            if lost is not None:
+                gaps[name].append(100 * lost)
+            cells.append("–" if lost is None else f"{100 * lost:.1f}")
         print(f"| {each.name} | {proved}{bound:,.6g} | " + " | ".join(cells) + " |", flush=True)
     means = [f"{statistics.fmean(found):.1f}" if found else "–" for found in gaps.values()]
     print("| mean gap, % | | " + " | ".join(means) + " |", flush=True)
