@@ -26,12 +26,16 @@ for number in (signal.SIGINT, signal.SIGHUP):
 #: What ``make test-deep`` runs: forgers, floors of strength, separate references, random sweeps, clusters, pages of the docs, and
 #: what else takes minutes. Folders, and how the names of files begin.
 DEEP = (
-    "adversary/", "strength/", "differential/", "test_axons", "test_bounds_", "test_cli_store", "test_clock", "test_cluster",
-    "test_docs_run", "test_exact_branch_bound_", "test_external", "test_fuzz", "test_host", "test_joint_", "test_kinds",
-    "test_learn_", "test_m2_", "test_min_conflicts", "test_pipeline_border", "test_pipeline_bounds", "test_pipeline_cover",
-    "test_pipeline_energy", "test_pipeline_orders", "test_pipeline_replicas", "test_plugin",
-    "test_read_only", "test_recheck_", "test_remap", "test_routing_large", "test_schedule_bounds",
-    "test_schedule_exact", "test_signals", "test_slices", "test_step_", "test_sweep_readers", "test_unlike_cores", "test_warm",
+    "adversary/", "strength/", "differential/", "test_alternate", "test_axons", "test_bounds_", "test_cli_store",
+    "test_clock", "test_cluster", "test_docs_run", "test_exact_branch_bound_", "test_exact_repeated",
+    "test_external", "test_fuzz", "test_host", "test_joint_", "test_kernels_beside", "test_kinds", "test_learn_",
+    "test_m2_", "test_min_conflicts", "test_nothing_to_do", "test_pacman", "test_pipeline_batch",
+    "test_pipeline_border", "test_pipeline_bounds", "test_pipeline_cover", "test_pipeline_energy",
+    "test_pipeline_in_order", "test_pipeline_live", "test_pipeline_orders", "test_pipeline_replicas", "test_plugin",
+    "test_read_only", "test_recheck_", "test_remap", "test_reward", "test_routing_exact", "test_routing_large",
+    "test_schedule_bounds", "test_schedule_budgets", "test_schedule_exact", "test_schedule_kernels",
+    "test_schedule_search", "test_schedule_tuned", "test_signals", "test_slices", "test_stated", "test_step_",
+    "test_sweep_readers", "test_symbolic_shapes", "test_unlike_cores", "test_warm",
 )  # fmt: skip
 
 
