@@ -11,11 +11,12 @@ import pytest
 from search_fakes import Script, ToyChecker, value
 
 import nmsolve
+from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.stop import Stop
-from nmsolve.solvers.mapping.auto import automatic
+from nmsolve.solvers.mapping.auto import FIRST_BOUND, automatic, with_automatic
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.race import HOPE, Past
@@ -125,3 +126,14 @@ def test_a_bound_left_paused_because_time_is_short_means_that_time_ended_the_run
     portfolio = Portfolio(checker, incumbent, budget)
     portfolio.run([Step(rising, first=0.35)])
     assert len(rising.spans) == 1 and portfolio.hurried
+
+
+def test_a_method_named_beside_automatic_mode_has_a_fair_share_and_other_engines_are_brief():
+    graph = generate("snn", nodes=484, synapses=4840, layers=4, directed=0, sigma=0.2)
+    problem = MappingProblem(graph, load_machine("mesh:4x4"), "hops", node_limit=40)
+    steps = with_automatic(problem, ["auto", "m2", "genetic"], 12.0, 1, lambda *_: None)
+    first = {step.engine.name: step.first for step in steps[:2]}
+    assert first == {"m2": 4.0, "genetic": FIRST_BOUND * 12.0}
+    assert [step.engine.name for step in steps[2:]] == [
+        step.engine.name for step in automatic(problem, 12.0, 1, lambda *_: None)
+    ]

@@ -273,11 +273,20 @@ def test_a_second_ctrl_c_waits_until_the_answer_is_written():
 
 @pytest.mark.parametrize("child", [False, True])
 def test_an_engine_that_its_part_of_the_time_cut_off_without_an_answer_says_so(child):
-    """It is not "done"; nor is one that had something to say named so, or one that ended by itself."""
+    """It is not "done"; nor is one that had something to say. One that ended by itself is, with a word if it offered nothing."""
     early, spoke = Script(("sleep 0.01",), "early"), Script(("offer 9", "until-stop"), "spoke")
     steps = [Step(early), *(Step(one, 0.2, child=child) for one in (spoke, Script(("until-stop",), "mute")))]
     incumbent, _ = run(*steps, Step(Script(("offer 3",), "last")), seconds=15.0 if child else 2.0)
     status = {o.engine: o.status for o in incumbent.shares()}
-    assert status["mute"].startswith("stopped: its part of the time") and status["spoke"] == "done"
-    assert status["early"] == status["last"] == "done"
+    assert status["mute"].startswith("stopped: its part of the time")
+    assert status["spoke"].startswith("stopped: given up after ")
+    assert status["early"] == "done: it offered nothing" and status["last"] == "done"
     assert [e.engine for e in kinds(incumbent, "note") if "its part" in e.text] == ["mute"]
+
+
+def test_an_engine_that_the_end_of_all_time_stopped_before_it_had_an_answer_says_so():
+    incumbent, _ = run(
+        Step(Script(("offer 9",), "first")), Step(Script(("until-stop",), "mute")), seconds=0.5
+    )
+    status = {o.engine: o.status for o in incumbent.shares()}
+    assert status == {"first": "done", "mute": "stopped: no answer before the time was over"}

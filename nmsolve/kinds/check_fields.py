@@ -30,8 +30,8 @@ S = TypeVar("S")
 #: Fields of every report that tell how the run went. ``checks`` are those of the run, which ``verify`` makes itself; of
 #: ``bounds.package`` it says itself whose word a bound rests on.
 RUN = frozenset((
-    "run", "version", "stop_reason", "wall_seconds", "cpu_seconds", "memory", "memory_peak", "seed", "engines", "checks",
-    "not_checked", "bounds.package",
+    "run", "version", "stop_reason", "method", "contributions", "wall_seconds", "cpu_seconds", "memory", "memory_peak", "seed",
+    "engines", "checks", "not_checked", "bounds.package",
 ))  # fmt: skip
 #: Differences that a message lists.
 LISTED = 3

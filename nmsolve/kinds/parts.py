@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nmsolve.kinds.contributions import contributions
 from nmsolve.model.bound import INFEASIBLE, Bound, gap, meets
 from nmsolve.model.version import VERSION
 from nmsolve.report.figures import percent
@@ -87,6 +88,8 @@ def ended(result: Any) -> dict[str, Any]:
         "version": VERSION,
         "status": result.status,
         "stop_reason": result.stop_reason,
+        "method": result.method,
+        "contributions": contributions(result),
         "wall_seconds": round(result.wall_seconds, 3),
         "cpu_seconds": round(result.cpu_seconds, 3),
         "seed": result.seed,

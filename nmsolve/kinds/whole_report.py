@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nmsolve.kinds.contributions import found_words
 from nmsolve.kinds.parts import (
     BoundPart,
     CheckPart,
@@ -32,6 +33,8 @@ class WholeReport(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     status: str
     stop_reason: str
+    method: str | None = None
+    contributions: list[str] = []
     objective_name: str
     unit: str
     objective: float | None
@@ -106,6 +109,7 @@ def closing_words(
         f"\n{report.status}: {name} {shown(name, report.objective)}, bound {shown(name, report.bound)}, "
         f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
     )
+    yield from found_words(report)
     yield from sentences
     others = {k: v for k, v in report.scores.items() if k != name}
     if others:

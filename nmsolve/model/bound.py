@@ -190,6 +190,7 @@ class Result(Generic[S]):
     scores : all objectives by name, recomputed by the evaluator
     stages : by name and in order, where objectives were minimised in order: the last run of each, which kept the earlier
         ones at the values reached; ``objective``, ``bound``, ``gap`` and ``bounds`` are then of the first one
+    method : the published method that ran alone, or None
     memory_budget : most bytes that all processes were allowed to hold, or None
     memory_peak : most bytes that they held, as far as measured; 0 if not measured
     """
@@ -211,6 +212,7 @@ class Result(Generic[S]):
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     seed: int = 0
+    method: str | None = None
     memory_budget: int | None = None
     memory_peak: int = 0
 

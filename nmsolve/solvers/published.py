@@ -63,6 +63,7 @@ def _published(task: Task[S], options: Options) -> Result[S]:
         later.insert(-1, Event(later[-1].seconds, "note", "search", text=text))
     return replace(
         found.result,
+        method=options.method,
         events=(*own.events[:-1], *later),
         engines=own.engines + tuple(share for share in found.result.engines if share.engine not in GIVEN),
         cpu_seconds=own.cpu_seconds + found.result.cpu_seconds,

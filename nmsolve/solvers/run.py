@@ -162,6 +162,7 @@ class Run:
             wall_seconds=self.budget.elapsed(),
             cpu_seconds=time.process_time() - self.cpu + child_cpu,
             seed=self.options.seed,
+            method=self.options.method,
             memory_budget=self.memory.budget,
             memory_peak=self.memory.peak,
         )

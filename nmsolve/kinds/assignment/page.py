@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.assignment.report import assign_words
+from nmsolve.kinds.contributions import found_words
 from nmsolve.report import pictures
 from nmsolve.report.drawing import PALETTE, svg_of
 from nmsolve.report.explore import searched
@@ -49,7 +50,7 @@ def render_assign_html(
     return fill(
         "assign.html.j2",
         r=report,
-        words=assign_words(report),
+        words=[*found_words(report), *assign_words(report)],
         drawn=drawn,
         explorer=explorer,
         palette=list(PALETTE),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.hw.routing.compute import compute_energy
+from nmsolve.kinds.contributions import found_words
 from nmsolve.kinds.mapping.report import Report, in_words, routing_words, tick_words, waiting_words
 from nmsolve.model.between import BetweenCores
 from nmsolve.model.bound import Result
@@ -95,7 +96,12 @@ def render_html(
         explorer=explorer,
         palette=list(PALETTE),
         machine_name=PurePath(report.machine.name).name,
-        words=[*in_words(report), *waiting_words(problem, result.core), *tick_words(report.tick)],
+        words=[
+            *found_words(report),
+            *in_words(report),
+            *waiting_words(problem, result.core),
+            *tick_words(report.tick),
+        ],
         checks=report.checks,
         pictures=images,
         core_use_caption=caption,

@@ -12,6 +12,7 @@ from nmsolve.hw.energy import states_all
 from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.step_time import has_step_time, step_costs, step_loads
+from nmsolve.kinds.contributions import found_words
 from nmsolve.kinds.parts import (
     BoundPart,
     CheckPart,
@@ -82,6 +83,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     status: str
     stop_reason: str
+    method: str | None = None
+    contributions: list[str] = []
     objective_name: str
     objective: float | None
     bound: float | None
@@ -242,6 +245,7 @@ def run_words(report: Report) -> Iterator[str]:
         f"\n{report.status}: {report.objective_name} {number(report.objective)}, bound {number(report.bound)}, "
         f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s, {_memory(report)})"
     )
+    yield from found_words(report)
     yield from in_words(report)
     if report.routing is not None:
         yield f"routes ({report.routing.rule}): {routing_words(report.routing)}"

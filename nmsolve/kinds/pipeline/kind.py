@@ -271,6 +271,7 @@ class PipelineKind(WholeKind):
 
     def words(self, report: PipelineReport) -> Iterator[str]:
         """Yield stages, objective and checks."""
+        from nmsolve.kinds.contributions import found_words
         from nmsolve.kinds.pipeline.words import cores_words, pipeline_words
 
         if report.stages:
@@ -286,6 +287,7 @@ class PipelineKind(WholeKind):
             f"\n{report.status}: {number(report.objective)}{unit}, bound {number(report.bound)}, gap {percent(report.gap)} "
             f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
         )
+        yield from found_words(report)
         yield from pipeline_words(report)
         for check in report.checks:
             yield f"  {label(check):6} {check.name}: {check.text}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmsolve.kinds.contributions import found_words
 from nmsolve.kinds.pipeline.report import exchanged
 from nmsolve.kinds.pipeline.words import cores_words, pipeline_words, size_words
 from nmsolve.report import pictures, pictures_pipeline
@@ -47,7 +48,7 @@ def render_pipeline_html(
     return fill(
         "pipeline.html.j2",
         r=report,
-        words=pipeline_words(report),
+        words=[*found_words(report), *pipeline_words(report)],
         drawn=drawn,
         explorer=explorer,
         palette=list(PALETTE),

@@ -121,6 +121,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     status: str
     stop_reason: str
+    method: str | None = None
+    contributions: list[str] = []
     name: str
     problem: str
     split: str

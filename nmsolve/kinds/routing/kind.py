@@ -211,8 +211,11 @@ class RouteKind(StatedKind):
 
     def words(self, report: RouteReport) -> Iterator[str]:
         """Yield objectives, turn models and checks."""
+        from nmsolve.kinds.contributions import found_words
+
         how = f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
         yield f"\n{report.status}: {report.flows} flows {how}"
+        yield from (f"  {text}" for text in found_words(report))
         for part in report.objectives:
             words = "proved" if part.proved else f"gap {percent(part.gap)}"
             words += f"  (on the word of {part.package})" if part.package else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.kinds.contributions import found_words
 from nmsolve.kinds.parts import proved_by, rests_on
 from nmsolve.model.bound import Result
 from nmsolve.model.links import link_ends, link_works
@@ -213,7 +214,7 @@ def render_route_html(
     return fill(
         "route.html.j2",
         r=report,
-        words=route_words(report),
+        words=[*found_words(report), *route_words(report)],
         explorer=explorer,
         palette=list(PALETTE),
         convergence=""

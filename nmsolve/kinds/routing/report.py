@@ -37,6 +37,8 @@ class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     status: str
     stop_reason: str
+    method: str | None = None
+    contributions: list[str] = []
     machine: str
     flows: int
     objectives: list[ObjectivePart]

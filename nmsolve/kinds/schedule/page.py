@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.kinds.contributions import found_words
 from nmsolve.kinds.schedule.report import figure, schedule_words
 from nmsolve.report import pictures
 from nmsolve.report.drawing import svg_of
@@ -45,7 +46,7 @@ def render_schedule_html(
     return fill(
         "schedule.html.j2",
         r=report,
-        words=schedule_words(report),
+        words=[*found_words(report), *schedule_words(report)],
         drawn=drawn,
         convergence=pictures.convergence(result.events, result.wall_seconds, report.objective_name),
         figure=figure,

@@ -55,7 +55,10 @@ LOCAL, SEEN, SEVERAL_NODES = 0.6, 64, 200
 def with_automatic(
     problem: MappingProblem, names: Sequence[str | Engine], seconds: float, workers: int, refused: Refused
 ) -> list[Step]:
-    """Return the plan of ``--engines auto,...``: engines that automatic mode would not run, briefly; then automatic mode.
+    """Return the plan of ``--engines auto,...``: engines that automatic mode would not run, then automatic mode.
+
+    Methods that end by themselves get what they need up to a fair share of the time, for cut short they leave nothing; others
+    are brief.
 
     Raises
     ------
@@ -64,11 +67,10 @@ def with_automatic(
     steps = automatic(problem, seconds, workers, refused)
     running = {step.engine.name for step in steps}
     more = [one for one in names if one != "auto" and one not in running]
-    brief = FIRST_BOUND * seconds
-    return [
-        *(replace(step, first=brief) for step in (chosen(problem, more, refused) if more else [])),
-        *steps,
-    ]
+    brief, fair = FIRST_BOUND * seconds, seconds / (1 + len(more))
+    own = chosen(problem, more, refused) if more else []
+    ends = {name for name, entry in REGISTRY.items() if entry.ends}
+    return [*(replace(step, first=fair if step.engine.name in ends else brief) for step in own), *steps]
 
 
 def chosen(problem: MappingProblem, names: Sequence[str | Engine], refused: Refused) -> list[Step]:

@@ -77,6 +77,7 @@ class Entry:
     unasked : without ``--engines`` too, where the table alone says what runs
     instead : unasked only where the engine of that name does not run
     threads : runs in this process and may use all workers as threads
+    ends : it ends by itself and offers nothing before; beside automatic mode it first gets its fair share of the time
     plugin : where it lives if it is of another package; ``path`` then counts for nothing
     """
 
@@ -90,6 +91,7 @@ class Entry:
     unasked: bool = True
     instead: str = ""
     threads: bool = False
+    ends: bool = False
     plugin: EntryPoint | None = None
 
     def make(self) -> Any:

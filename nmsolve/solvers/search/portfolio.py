@@ -38,8 +38,9 @@ LOSSES = 200
 #: Seconds by which a signal shortens a child's grace period.
 LESS_GRACE = 0.3
 _POLL = 0.05
-#: Said of an engine that ended at its part of the time without a word.
+#: Said of an engine without an answer or bound: at the end of its part of the time, of all time, or by itself.
 CUT_OFF = "its part of the time was over before it had an answer"
+TOO_LATE, IN_VAIN = "no {} before the time was over", "it offered nothing"
 
 
 @dataclass(frozen=True)
@@ -350,9 +351,9 @@ class Portfolio:
         self.child_cpu += elsewhere
         cpu = time.process_time() - cpu + elsewhere
         if ending is None:
-            self._incumbent.finish(name, "stopped", cpu)
+            self._incumbent.finish(name, "stopped" + self._too_late(step), cpu)
         else:
-            self._ended(name, ending, cpu, self._incumbent.changes != before, number)
+            self._ended(step, ending, cpu, self._incumbent.changes != before, number)
 
     def _context(self, kind: type[Local], step: Step, number: int, deadline: float) -> Local:
         """Return the context of a step's run ``number`` in this process."""
@@ -437,7 +438,7 @@ class Portfolio:
                 one.child.kill()
                 self.child_cpu += one.child.cpu
                 self._past[one.step.engine.name].end(clock.now() - one.begun, self._level(one.step))
-                self._ended(one.step.engine.name, gone, one.child.cpu, one.changed, one.number)
+                self._ended(one.step, gone, one.child.cpu, one.changed, one.number)
                 self._begin_again(one.step, gone)
         self._publish(pool)
         if self._stopping() and not pool.workers.stopped:
@@ -473,21 +474,29 @@ class Portfolio:
             self._seen = self._incumbent.changes
             pool.workers.publish(*self._incumbent.best(), self._incumbent.bound)
 
-    def _ended(self, name: str, ending: Ending, cpu: float, changed: bool, number: int) -> None:
+    def _too_late(self, step: Step) -> str:
+        """Return what is added to the status of an engine that the end of the time stopped before it had something to say."""
+        if self._incumbent.reached or not self._incumbent.silent(step.engine.name):
+            return ""
+        return ": " + TOO_LATE.format("bound" if step.engine.finds == "bounds" else "answer")
+
+    def _ended(self, step: Step, ending: Ending, cpu: float, changed: bool, number: int) -> None:
         """Book the end of one run of an engine."""
+        name = step.engine.name
         self._vain[name] = 0 if changed else self._vain[name] + 1
         self.endings[name] = ending
         needless = ending.kind == "killed" and self._incumbent.reached
         on_request = needless or (ending.kind == "done" and self._stopping())
         status = "stopped" if on_request else ending.kind + (f": {ending.text}" if ending.text else "")
-        if (
-            ending.kind == "done"
-            and not on_request
-            and self._past[name].whole
-            and self._incumbent.silent(name)
-        ):
-            status = f"stopped: {CUT_OFF}"
-            self._incumbent.record("note", name, CUT_OFF)
+        past = self._past[name]
+        if on_request:
+            status += self._too_late(step)
+        elif ending.kind == "done" and self._incumbent.silent(name):
+            status = f"stopped: {CUT_OFF}" if past.whole else f"done: {IN_VAIN}"
+            if past.whole:
+                self._incumbent.record("note", name, CUT_OFF)
+        elif ending.kind == "done" and past.took >= past.span:
+            status = f"stopped: given up after {past.spent:.1f} s"
         self._incumbent.finish(name, status, cpu)
         if ending.kind != "done" and not on_request:
             kind = "note" if ending.kind in ("killed", "lost") else "error"
