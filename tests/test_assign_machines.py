@@ -27,6 +27,12 @@ def test_every_preset_names_where_its_figures_come_from() -> None:
         assert peaks and all(f.source for f in peaks)
 
 
+@pytest.mark.parametrize("name", ["wormhole", "mesh:4x4"])
+def test_a_machine_of_like_cores_is_for_other_commands(name: str) -> None:
+    with pytest.raises(InputError, match=r"all alike.*one of laptop-npu.*`nmsolve map`"):
+        load_processors(name)
+
+
 def test_the_presets_are_the_machines_that_their_names_promise() -> None:
     """A host with one accelerator, with four cores of their own memories, and three unlike processors in one memory."""
     units = [load_processors(name).units for name in processor_presets()]

@@ -77,6 +77,7 @@ def test_every_format_gives_the_same_traffic_back(
 def test_unknown_extension_suggests_the_nearest(tmp_path: Path) -> None:
     assert "did you mean .json?" in refused(tmp_path / "net.jsn")
     assert "no extension" in refused(tmp_path / "net")
+    assert "`nmsolve assign`" in refused(tmp_path / "net.onnx")
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def test_trees_of_groups():
         ("zzz", "one of blackhole"),
         ("no/such/file.toml", "no such file"),
         ("", "unknown machine"),
+        ("laptop-npu", "`nmsolve assign` takes this one"),
     ],
 )
 def test_wrong_names_are_explained(spec, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,12 @@ MULTIPLE = re.compile(r"\s*([kKMGT](i?B|b|bytes)?|thousands?|millions?)\b")
 MOST_PERIOD = 1024
 #: No machine file is longer than this (bytes).
 LARGEST_FILE = 2**24
+
+
+def presets_in(*folder: str) -> list[str]:
+    """Return names of the presets in this folder of ``hw/presets``, sorted: none for cores, ``processors`` for these."""
+    files = resources.files("nmsolve.hw").joinpath("presets", *folder)
+    return sorted(f.name.removesuffix(".toml") for f in files.iterdir() if f.name.endswith(".toml"))
 
 
 def read_table(data: bytes, where: str) -> dict[str, object]:

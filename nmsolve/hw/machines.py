@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.foreign_machines import foreign_machine
-from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, read_table
+from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, presets_in, read_table
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
@@ -58,8 +58,7 @@ def load_machine(spec: str | Path, chips: tuple[int, int] | None = None) -> Mach
 
 def list_presets() -> list[str]:
     """Return names of the presets, sorted."""
-    folder = resources.files("nmsolve.hw") / "presets"
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+    return presets_in()
 
 
 def _load(spec: str) -> Machine:
@@ -73,12 +72,13 @@ def _load(spec: str) -> Machine:
         return read_architecture(spec)
     names = list_presets()
     other = foreign_machine(spec)
-    if other is not None and other.unlike:
-        raise InputError(
-            "it has unlike processors", other.where, "a machine of cores (`nmsolve assign` takes this one)"
-        )
     if other is None and spec.lower() in names:
         return machine_from_table(_preset(spec, spec), spec)
+    if spec.lower() in presets_in("processors") if other is None else other.unlike:
+        where = spec if other is None else other.where
+        raise InputError(
+            "it has unlike processors", where, "a machine of cores (`nmsolve assign` takes this one)"
+        )
     if other is None and not (spec.lower().endswith(".toml") or "/" in spec or os.path.isfile(spec)):
         every = [*names, *(one.name for one in offered(MACHINES))]
         near = difflib.get_close_matches(spec.lower(), every, n=1, cutoff=0.4)

@@ -330,7 +330,7 @@ def nearest_key(message: str, kind: Any) -> str:
     if found is None:
         return ""
     keys = _keys_at(kind, re.findall(r"\.(\w+)", found[2] or ""))
-    near = difflib.get_close_matches(found[1].lower(), keys, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(found[1].lower(), keys, n=1)
     return f"{near[0]} (the nearest key)" if near else ", ".join(keys)
 
 

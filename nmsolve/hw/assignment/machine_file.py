@@ -14,7 +14,7 @@ import msgspec
 
 from nmsolve.hw.assignment.machine import MOST_THREADS, Link, Memory, Processor, ProcessorMachine, Rate
 from nmsolve.hw.foreign_machines import foreign_machine
-from nmsolve.hw.machine_file import read_figure, read_table, table_error
+from nmsolve.hw.machine_file import presets_in, read_figure, read_table, table_error
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
@@ -83,8 +83,7 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
 
 def processor_presets() -> list[str]:
     """Return names of the presets, sorted."""
-    folder = resources.files("nmsolve.hw") / "presets" / "processors"
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+    return presets_in("processors")
 
 
 @plain_arguments
@@ -105,7 +104,11 @@ def load_processors(spec: str) -> ProcessorMachine:
     if not (spec.lower().endswith(".toml") or "/" in spec or os.path.isfile(spec)):
         near = difflib.get_close_matches(spec.lower(), names, n=1, cutoff=0.4)
         hint = f"{near[0]} (the nearest), or " if near else ""
-        raise InputError(f"unknown machine {spec!r}", "", f"{hint}one of {', '.join(names)}, or a TOML file")
+        known = f"one of {', '.join(names)}, or a TOML file"
+        if spec.lower() in presets_in() or spec.lower().startswith(("mesh:", "tree:")):
+            others = "(`nmsolve map` and `nmsolve pipeline` take this one)"
+            raise InputError("its cores are all alike", spec, f"processors: {known} {others}")
+        raise InputError(f"unknown machine {spec!r}", "", hint + known)
     return processors_from_table(read_table(read_limited(spec, LARGEST_FILE), spec), spec)
 
 

@@ -258,6 +258,9 @@ def _module(path: str | Path) -> Any:
         return Foreign(entry)
     if extension in PICKLED:
         raise InputError("pickles are never opened", str(path), "JSON (NetPyNE: simConfig.saveJson = True)")
+    if extension == ".onnx":
+        wanted = "a graph of neurons; `nmsolve assign` and `nmsolve pipeline` take ONNX models"
+        raise InputError("an ONNX model has operators, not neurons", str(path), wanted)
     import difflib
 
     every = [*known, *_of_others()]
