@@ -186,16 +186,12 @@ class Mine:
         context.offer(np.arange(problem.n), "in order")
 
 
-def test_engines_as_objects_and_stores_of_runs(tmp_path: Path) -> None:
-    """What an object offers counts; the report names it, and a store begins where an earlier run ended."""
+def test_engines_as_objects(tmp_path: Path) -> None:
+    """What an object offers counts, and the report names it."""
     found = nmsolve.map(nx.path_graph(4), "mesh:1x4", engines=[Mine()], time_limit=5)
     assert found.core is not None and found.core.tolist() == [0, 1, 2, 3]
     folder = found.save(tmp_path / "run")
     assert json.loads((folder / "report.json").read_text())["inputs"]["engines"] == "mine"
-    store = tmp_path / "runs.sqlite"
-    for _ in range(2):
-        known = nmsolve.map(nx.path_graph(4), "mesh:1x4", memory_of=store, time_limit=5, seed=1)
-    assert store.exists() and known.objective == 3.0
 
 
 def test_a_migration_budget_survives_in_files(grid: nmsolve.MappingAnswer, tmp_path: Path) -> None:
@@ -349,7 +345,6 @@ def test_a_thread_of_its_own(tmp_path: Path) -> None:
         ({"objective": ["hops", "hops"]}, "repeat one"),
         ({"route": "zigzag"}, "unknown routes 'zigzag'"),
         ({"route": "joint", "objective": "hops,max-link"}, "several objectives with free routes"),
-        ({"memory_of": "store.sqlite", "objective": "hops,cut"}, "a store of runs with several objectives"),
         ({"engines": ["annneal"]}, "did you mean 'anneal'"),
         ({"time_limit": 0}, "time limit"),
         ({"gap": -0.5}, "gap"),

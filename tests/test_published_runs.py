@@ -77,7 +77,6 @@ def test_the_command_writes_what_verify_believes(tmp_path: Path) -> None:
         ({"method": "m2", "warm_start": list(range(20))}, "an answer to start from"),
         ({"method": "m2", "objective": "hops,max-link"}, "several objectives"),
         ({"method": "m2", "route": "joint"}, "free routes"),
-        ({"method": "m2", "memory_of": "runs.sqlite"}, "a store of runs"),
     ],
 )
 def test_what_it_does_not_take(how: dict[str, Any], said: str) -> None:

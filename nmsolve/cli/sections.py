@@ -19,7 +19,7 @@ SECTIONS = {
     "What is wanted": "objective limit weights at_most reward pareto points route turns form table_limit detour channels stages "
     "exact_stages use_all threshold overlap split replicas batches "
     "migration_budget place run noise runs reschedule from_run",
-    "Time and search": "time_limit gap seed workers cluster engines method warm_start resume memory_of memory scratch "
+    "Time and search": "time_limit gap seed workers cluster engines method warm_start resume memory scratch "
     "mip_solver",
     "Output": "write_model write_onnx trace csv out plain json help",
 }

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: A better answer than the one given to ``nmsolve gap``, found on the way.
 BETTER = "better.json"
 #: Options that name files to write, and options that name answers.
-OUTPUTS = ("out", "target", "page", "write_model", "write_onnx", "scratch", "library", "memory_of")
+OUTPUTS = ("out", "target", "page", "write_model", "write_onnx", "scratch", "library")
 ANSWERS = ("mapping", "warm_start", "routes", "one", "other")
 #: No path is longer.
 LONGEST_PATH = 4096

@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 
 #: Options that name output files: never taken from a report, which may come from anyone.
-WRITTEN = ("out", "scratch", "write_model", "write_onnx", "memory_of")
+WRITTEN = ("out", "scratch", "write_model", "write_onnx")
 
 
 def run_again(kind: Kind, answer: Path, given: dict[str, Any], stays: bool = False) -> int:

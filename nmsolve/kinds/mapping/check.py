@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 #: Options of ``map`` that say how to search, and where its files were: nothing about the answer.
 MAP_OPTIONS = (
-    "balance", "warm_start", "memory_of", "reference_file", "time_limit", "gap", "workers", "engines",
+    "balance", "warm_start", "reference_file", "time_limit", "gap", "workers", "engines",
     "two_phase", "first_value", "mapping", "placement",
-    "allocate",  # until 0.1
+    "allocate", "memory_of",  # until 0.1
 )  # fmt: skip
 
 

@@ -67,8 +67,6 @@ class MapOptions:
     balance: Balance = None
     constraints: Constraints = None
     warm_start: A[Path | None, Option(help="Start from this mapping or run; nodes that now break a rule are moved.")] = None
-    memory_of: A[Path | None, Option(help="Store of solved runs (.sqlite; made if there is none): a fifth of the time goes "
-                                     "to relatives of this graph, and the answer is kept there.")] = None
     migration_budget: A[int | None, Option(help="Most nodes that may leave their core in --warm-start.")] = None
     mip_solver: A[str, Option(help="MIP solver that Pyomo calls.")] = "highs"
     write_model: WriteModel = None

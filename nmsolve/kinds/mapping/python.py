@@ -212,7 +212,7 @@ def map(
     multicast : every node sends one message per step to all its targets, which edge lists and matrices cannot say
     options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines`` (names or objects), ``memory``, ``scratch`` and
         ``observers``, as in :class:`nmsolve.solvers.run.Options`; ``on_event``, called with every :class:`nmsolve.Event` (nothing
-        is printed); ``memory_of`` and ``mip_solver``, as in :class:`nmsolve.kinds.python.how.MapHow`
+        is printed); ``mip_solver``, as in :class:`nmsolve.kinds.python.how.MapHow`
 
     Returns
     -------

@@ -39,7 +39,7 @@ def _once(run: MapSearch) -> Searched:
     from nmsolve.solvers.mapping.api import solve
 
     o, how = run.o, {**run.how, "scratch": scratch_of(run.o), "time_limit": run.mapping_seconds()}
-    result = solve(run.problem, warm_start=run.first, mip_solver=o.mip_solver, memory_of=o.memory_of, **how)
+    result = solve(run.problem, warm_start=run.first, mip_solver=o.mip_solver, **how)
     return run.found(result)
 
 

@@ -53,14 +53,6 @@ def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | Non
             "--method",
             "one objective, given routes",
         )
-    if o.method is not None and o.memory_of is not None:
-        raise InputError("a published method and a store of runs to begin with", "--method", "one of them")
-    if o.memory_of is not None and (many or o.route == "joint"):
-        raise InputError(
-            "a store of runs with several objectives or free routes",
-            "--memory-of",
-            "one objective, given routes",
-        )
     return names, front
 
 
@@ -270,7 +262,6 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "node_limit": problem.node_limit,
         "occupied": [opt.whole(run) for run in o.occupied or ()],
         "warm_start": opt.whole(o.warm_start),
-        "memory_of": opt.whole(o.memory_of),
         "migration_budget": o.migration_budget,
         "reference": None if problem.migration is None else problem.migration.reference_hash,
         "reference_file": None if problem.migration is None else str((o.out / "reference.json").resolve()),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 from nmsolve.kinds.clock import Clock
@@ -27,13 +26,11 @@ class How(RunOptions, total=False):
 class MapHow(How, total=False):
     """How mappings are searched for besides.
 
-    ``memory_of``: a store of solved runs (made if there is none) to begin from, which keeps the answer; ``mip_solver``: the
-    solver that Pyomo calls for the engine ``mip``; ``reward``: weights of the terms of the objective ``reward``, as in
-    ``"deadlock=0,vertical=2"``.
+    ``mip_solver``: the solver that Pyomo calls for the engine ``mip``; ``reward``: weights of the terms of the objective
+    ``reward``, as in ``"deadlock=0,vertical=2"``.
     """
 
     reward: str | None
-    memory_of: str | Path | None
     mip_solver: str
 
 
@@ -84,9 +81,7 @@ def silent(text: str) -> None:
 def split(given: MapHow) -> tuple[How, dict[str, Any]]:
     """Return the options of every search, and those of mappings only."""
     rest: Any = dict(given)
-    own = {name: rest.pop(name) for name in ("memory_of", "mip_solver") if name in rest}
-    if own.get("memory_of") is not None:
-        own["memory_of"] = Path(own["memory_of"])
+    own = {name: rest.pop(name) for name in ("mip_solver",) if name in rest}
     how: How = rest
     return how, own
 

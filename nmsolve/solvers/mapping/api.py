@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -56,15 +55,13 @@ def solve(
     warm_start: AnyArray | None = None,
     mip_solver: str = "highs",
     known: Sequence[Bound] = (),
-    memory_of: Path | None = None,
     **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
     """Return the best mapping of a stated problem found in the time given, and a bound that no mapping beats.
 
     ``warm_start`` (n,) is repaired if it breaks a rule; the options are those of :class:`nmsolve.solvers.run.Options`.
     ``started`` is the ``clock.now()`` from which the limit counts. ``known`` are bounds from before: they count as far as
-    they can be recomputed, else on their solver's word. ``memory_of`` is a store of solved runs (made if there is none): the run
-    begins with its nearest relatives, and is kept there.
+    they can be recomputed, else on their solver's word.
 
     Raises
     ------
@@ -73,15 +70,7 @@ def solve(
     """
     require_fit(problem)
     task = _admitted(problem, warm_start, options, mip_solver)
-    if memory_of is None:
-        return run(task, Options(**options, known=known, words=True))
-    from nmsolve.learn.archive.store import Archive
-
-    task.memory_of = Archive(memory_of)
-    try:
-        return run(task, Options(**options, known=known, words=True))
-    finally:
-        task.memory_of.close()
+    return run(task, Options(**options, known=known, words=True))
 
 
 def bound_mapping(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,10 +35,6 @@ from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import Step
 
-if TYPE_CHECKING:
-    from nmsolve.learn.archive.engine import Recall
-    from nmsolve.learn.archive.store import Archive
-
 #: Most of the time limit kept back to bound the final placement.
 PLACEMENT_PART = 0.1
 #: Seconds per connection to read a graph on disk once and look at its messages, as measured on two cores.
@@ -51,8 +45,6 @@ REPAIR_PART = 0.3
 MOST = 0.5
 #: Seconds after a signal in which the placement may still be bounded.
 AFTER_SIGNAL = 0.3
-#: Most of the time for mappings of solved relatives: what can be lost if they are of no use.
-RECALL_PART = 0.2
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
 HURRY = 2.0
 #: Connections up to which a plan and its first answer take less than a second.
@@ -66,7 +58,6 @@ class MappingTask(Task[IntArray]):
     ----------
     warm_start : (n,) core of every node to start from, or None
     mip_solver : the solver Pyomo uses for engine ``mip``
-    memory_of : a store of solved runs to begin with relatives of, or None
     """
 
     checker: MappingChecker
@@ -78,10 +69,7 @@ class MappingTask(Task[IntArray]):
         problem: MappingProblem,
         warm_start: AnyArray | None = None,
         mip_solver: str = "highs",
-        memory_of: Archive | None = None,
     ) -> None:
-        self.memory_of = memory_of
-        self.recall: Recall | None = None
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.checker = MappingChecker(merge_together(problem))
         if warm_start is None and problem.migration is not None:
@@ -131,8 +119,6 @@ class MappingTask(Task[IntArray]):
             mip = REGISTRY["mip"].make()
             mip.solver = self.mip_solver
             steps = [replace(step, engine=mip) if step.engine.name == "mip" else step for step in steps]
-        if self.memory_of is not None:
-            steps = [*self._recalled(self.memory_of, run, steps), *steps]
         if options.time_limit < HURRY and self._may_fit(run, steps):
             _first_fit(self.checker, incumbent, run.budget, options.seed)
         return steps
@@ -145,7 +131,7 @@ class MappingTask(Task[IntArray]):
         return wanted and not self.checker.problem.limits_moves and not self.problem.ceilings
 
     def finish(self, run: Run) -> Bound | None:
-        """First fit where there is no mapping yet; the bound of the placement; the run is kept, if a store was given.
+        """First fit where there is no mapping yet; the bound of the placement.
 
         First fit runs where a solver said that there is no mapping, too: CP-SAT 9.15 says so of a few problems that have one
         (their coefficients are near 10^13).
@@ -155,55 +141,7 @@ class MappingTask(Task[IntArray]):
             _first_fit(self.checker, incumbent, run.budget, run.options.seed)
         run.memory.settle()
         bound = _placement_bound(self.problem, incumbent, run.budget)
-        if self.memory_of is not None:
-            self._keep(self.memory_of, run)
         return bound
-
-    def _recalled(self, archive: Archive, run: Run, steps: list[Step]) -> list[Step]:
-        """Return the step that begins with solved relatives, with at most :data:`RECALL_PART` of the time, before
-        ``steps``; none without relatives.
-
-        A store that cannot be read any more is a line in the events, and the run goes on without it.
-        """
-        from nmsolve.learn.archive.engine import Recall
-
-        problem, incumbent = self.checker.problem, run.incumbent
-        most = RECALL_PART * run.budget.left()
-        try:
-            relatives = archive.relatives(problem, lambda text: incumbent.record("note", Recall.name, text))
-        except InputError as error:
-            relatives = []
-            incumbent.record("note", Recall.name, str(error))
-        self.recall = Recall(relatives, most)
-        reason = "no relative is in the store" if not relatives else self.recall.refuses(problem)
-        if not any(step.engine.finds != "bounds" for step in steps):
-            reason = "nothing but bounds is wanted"
-        if reason is not None:
-            incumbent.finish(Recall.name, f"not run: {reason}", 0.0)
-            incumbent.record("note", Recall.name, f"not run: {reason}")
-            return []
-        race = any(step.first < math.inf for step in steps)
-        share = sum(step.share for step in steps)
-        return [Step(self.recall, share, first=most if race else math.inf, most=most, quick=True)]
-
-    def _keep(self, archive: Archive, run: Run) -> None:
-        """Say what the relatives were worth, and keep the answer. A store that cannot be written does not cost the answer."""
-        from nmsolve.learn.archive.engine import Recall
-
-        incumbent, used = run.incumbent, None if self.recall is None else self.recall.used
-        core, value = incumbent.best()
-        if core is None:
-            return
-        found = {share.engine: share.best for share in incumbent.shares()}.get(Recall.name)
-        if used is not None and found is not None:
-            text = f"relative {used.name!r} was worth {found:.10g}; the run ends at {value:.10g}"
-            more = f", {1 - value / found:.2%} less" if 0 < value < found else ""
-            incumbent.record("note", Recall.name, text + more)
-        try:
-            why = archive.keep(self.checker.problem, core, value, () if used is None else (used,))
-        except InputError as error:
-            why = str(error)
-        incumbent.record("note", Recall.name, "kept in the store" if why is None else f"not kept: {why}")
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
         """Return the mapping (n,) and all its scores."""

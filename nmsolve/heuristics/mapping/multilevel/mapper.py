@@ -40,8 +40,8 @@ MANY_CORES = 16_384
 HURRIED = 6000
 #: In a descent that follows a cycle on a sample of the network, a pass is offered if it costs this many times the best.
 STEADY = 0.99
-#: The shares of the run at which V-cycles from the best start end; and those from a given mapping alone.
-CYCLES, MENDS = (0.62, 0.74, 0.86, 0.97), (0.1, 0.4, 0.97)
+#: The shares of the run at which V-cycles from the best start end.
+CYCLES = (0.62, 0.74, 0.86, 0.97)
 
 
 def map_multilevel(
@@ -89,25 +89,6 @@ def map_multilevel(
     for until in CYCLES:
         _v_cycle(best, best.pos, until, bench)
     return best.core
-
-
-def mend_multilevel(
-    problem: MappingProblem,
-    given: IntArray,
-    seed: int,
-    work: float,
-    should_stop: Callable[[], bool],
-    offer: Callable[[IntArray, str], object],
-    elapsed: Callable[[], float] = lambda: 0.0,
-) -> None:
-    """Go on from a feasible mapping ``given`` (n,) alone: a descent, then V-cycles. The rest is as in :func:`map_multilevel`."""
-    budget = Budget(max(1.0, work), should_stop, elapsed)
-    bench = new_bench(problem, budget, seed)
-    best = _Best(finest_graph(problem), bench.board, offer)
-    best.sort(given)
-    best.descended(given, bench)
-    for until in MENDS:
-        _v_cycle(best, best.pos, until, bench)
 
 
 def _start(best: _Best, until: float, bench: Bench) -> None:

@@ -50,9 +50,4 @@ PARTS = {
         "in the bound at T/10, in parts of B. `constant` knows only loads, `random` is shuffled, `perfect` begins with the end",
         tuple(f"duals-{bound}" for bound in DUALS),
     ),
-    "retrieval": Part(
-        "A store of solved runs (`map --memory-of`)",
-        "a run from scratch in time T; the store holds the network before it changed, solved in time 4 T, and its nodes are "
-        "numbered anew unless ids are kept",
-    ),
 }
