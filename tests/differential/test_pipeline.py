@@ -174,7 +174,7 @@ def test_exact_engines_and_bounds_against_brute_force(first: int) -> None:
                 )
                 if bound.method in CERTIFIED:
                     proof = recheck_bound(p, bound.method, bound.certificate)
-                    assert proof is not None and Fraction(bound.value) <= Fraction(proof.value) <= best, (
+                    assert proof is not None and Fraction(bound.value) <= Fraction(proof) <= best, (
                         p.name,
                         bound,
                     )

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from counted import Counted
 from strength_cases import at_least, at_most
 
@@ -21,7 +20,6 @@ from nmsolve.model.pipeline.goals import Batch, Energy
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.pipeline import cover_engine
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
 from nmsolve.solvers.pipeline.partition import Chain, ChainBatch, Downsets
@@ -152,12 +150,6 @@ def test_resplit() -> None:
     """Fails if the slowest stage is not among those divided again."""
     start = run(Chain(), ANY).best
     at_most(run(Resplit(), ANY, start=start, looks=40).value, 271)
-
-
-def test_cover(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails if the prices of layers are those of the first question. (Without a sweep.)"""
-    monkeypatch.setattr(cover_engine, "NODES", 0)
-    at_least(run(CoverBound(), network(24, 4, 1, "any"), upper=np.inf, stops=40).bound(), 229)
 
 
 def test_cover_groups() -> None:

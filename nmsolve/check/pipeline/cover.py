@@ -1,9 +1,7 @@
 """Certificates of ``cover`` re-checked: that no stage can hold what prices say one must.
 
 What is asked is stated in :mod:`.blocks`. That there is no such block is found out by following partial blocks
-(:mod:`.sweep`), or by branch and bound over the linear relaxation. HiGHS only proposes multipliers; what they prove is
-computed here, with all that rounding can add (Neumaier and Shcherbina 2004): for ``y >= 0``, rows ``A z <= b`` and
-``l <= z <= u``, ``c z <= y b + sum_j max(l_j r_j, u_j r_j)`` with ``r = c - A^T y``.
+(:mod:`.sweep`).
 """
 
 from __future__ import annotations
@@ -19,22 +17,13 @@ from nmsolve.check.pipeline.sweep import Question, States, no_block, states_of
 from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import BoolArray, FloatArray
 
-#: What may be seen as whole in a solution of the relaxation, which decides nothing.
-CLOSE = 1e-6
-#: Presolve's aggregator and probing, which have called a wrong optimum one (:mod:`nmsolve.solvers.search.mip`).
-WRONG = 1 << 12 | 1 << 15
-#: Up to this number of groups no relaxation is needed.
+#: Up to this number of groups all sets are tried.
 FEW = 6
-#: Part of the seconds for branch and bound; the rest is for asking HiGHS.
-OWN = 0.6
 
 
-def recheck_cover(
-    problem: PipelineProblem, certificate: Mapping[str, Any], seconds: float
-) -> tuple[float, str] | None:
-    """Return the value that the certificate proves, with "" or ``HiGHS``, if that alone says so; None if it proves nothing.
+def recheck_cover(problem: PipelineProblem, certificate: Mapping[str, Any], seconds: float) -> float | None:
+    """Return the value that the certificate proves; None if it proves nothing.
 
     Raises
     ------
@@ -58,15 +47,9 @@ def recheck_cover(
     sizes, value = blocks_of(problem, worth, int(ceiling), Fraction(factor), int(core))
     if not sizes:
         return None
-    end = clock.now() + OWN * seconds
     if len(sizes[0].price) <= FEW:
-        return (value, "") if all(map(_none_of_all, sizes)) else None
-    none = _none_swept(sizes, problem, place, end - OWN * OWN * seconds if len(sizes) == 1 else end)
-    if none is None and len(sizes) == 1:
-        none = _CoverSearch(sizes[0]).none(end)
-        if none is None and asked_of_highs(sizes[0], max(0.1, end + (1 - OWN) * seconds - clock.now())):
-            return value, "HiGHS"
-    return (value, "") if none else None
+        return value if all(map(_none_of_all, sizes)) else None
+    return value if _none_swept(sizes, problem, place, clock.now() + seconds) else None
 
 
 def _places(certificate: Mapping[str, Any], item: list[int]) -> list[int]:
@@ -130,178 +113,6 @@ def _asked(blocks: Blocks, states: States, stores: bool) -> Question:
         np.array(blocks.price, np.int64)[turn], np.ascontiguousarray(np.array(needs, np.int64).T[turn]),
         int(blocks.overlap), np.array(limit, np.int64), blocks.least,
     )  # fmt: skip
-
-
-class _CoverSearch:
-    """Branch and bound for a block; the relaxation is solved by HiGHS, from the last basis."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self.blocks = blocks
-        self.rows, self.limit, self.gain = _relaxation(blocks)
-        self.count = len(blocks.price)
-        size = len(self.gain)
-        self.magnitude = abs(self.rows)
-        self.highs, self.scale, self.top = _highs(self.rows, self.limit, self.gain)
-        self.columns = np.arange(size, dtype=np.int32)
-        #: What ``size + rows`` roundings in a row can add, relatively (Higham 2002, section 3.1), with room to spare.
-        self.unsure = 4.0 * (size + len(self.limit) + 16) * 2.0**-53
-
-    def none(self, end: float) -> bool | None:
-        """Return True: no such block exists; False: one does; None: not decided in time."""
-        stack = [(np.zeros(len(self.gain)), np.ones(len(self.gain)))]
-        while stack:
-            if clock.now() > end:
-                return None
-            low, high = stack.pop()
-            if not (low[: self.count] < high[: self.count]).any():
-                if self.blocks.holds(set(np.flatnonzero(low[: self.count]).tolist())):
-                    return False
-                continue
-            point, multipliers = self._relax(low, high)
-            low, high, closed = self._tighten(low, high, multipliers)
-            if closed:
-                continue
-            inside = point[: self.count] > 0.5
-            if self.blocks.holds(set(np.flatnonzero(inside).tolist())):
-                return False
-            stack += self._branches(low, high, point)
-        return True
-
-    def _relax(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return a point and multipliers, as good as HiGHS has them; both only advice."""
-        self.highs.changeColsBounds(len(self.columns), self.columns, low, high)
-        self.highs.run()
-        solution = self.highs.getSolution()
-        point, dual = np.asarray(solution.col_value)[: len(self.gain)], np.asarray(solution.row_dual)
-        if len(point) != len(self.gain) or len(dual) != len(self.limit):
-            return (low + high) / 2, np.zeros(len(self.limit))
-        multipliers = np.nan_to_num(np.maximum(0.0, -dual) * self.scale * self.top, posinf=0.0)
-        return np.nan_to_num(point), multipliers
-
-    def _tighten(
-        self, low: FloatArray, high: FloatArray, multipliers: FloatArray
-    ) -> tuple[FloatArray, FloatArray, bool]:
-        """Return bounds without values that no block of the price has; True if none is left."""
-        rest = self.gain - self.rows.T @ multipliers
-        best = np.where(rest > 0, high * rest, low * rest)
-        value = float(multipliers @ self.limit + best.sum())
-        size = float(np.abs(multipliers) @ np.abs(self.limit)) + float(
-            (self.gain + self.magnitude.T @ multipliers).sum()
-        )
-        spare = self.blocks.least - value - self.unsure * size
-        if spare > 0:
-            return low, high, True
-        loses = np.abs(rest) > -spare * (1 + 1e-9) + self.unsure * size
-        free = (low < high) & (np.arange(len(low)) < self.count)
-        low, high = low.copy(), high.copy()
-        low[free & loses & (rest > 0)] = 1.0
-        high[free & loses & (rest < 0)] = 0.0
-        return low, high, False
-
-    def _branches(
-        self, low: FloatArray, high: FloatArray, point: FloatArray
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """Both values of the group that is least decided; the likelier is looked at first."""
-        free = np.flatnonzero(low[: self.count] < high[: self.count])
-        if not len(free):
-            return [(low, high)]
-        away = np.minimum(point[free], 1 - point[free])
-        weight = np.array([self.blocks.time[g] + 1.0 for g in free.tolist()])
-        g = int(free[np.argmax((away + CLOSE) * np.sqrt(weight))])
-        out, into = high.copy(), low.copy()
-        out[g], into[g] = 0.0, 1.0
-        both = [(low, out), (into, high)]
-        return both if point[g] > 0.5 else both[::-1]
-
-
-def _relaxation(blocks: Blocks) -> tuple[Any, FloatArray, FloatArray]:
-    """Return rows ``A z <= b`` and the prices: ``z`` says which groups are inside, which come before, which tensors are cut.
-
-    A piece along the order is between two sets that nothing outside comes before: ``low``, and ``low`` with the block.
-    """
-    from scipy.sparse import csr_array
-
-    count, cut = len(blocks.price), len(blocks.price) * (2 if blocks.order else 1)
-    size = cut + len(blocks.tensors)
-    entries: list[tuple[int, int, float]] = []
-    limit: list[float] = []
-
-    def row(terms: list[tuple[int, int]], at_most: int) -> None:
-        entries.extend((len(limit), column, float(value)) for column, value in terms)
-        limit.append(float(at_most))
-
-    if blocks.order:
-        for g in range(count):
-            row([(g, 1), (count + g, 1)], 1)
-    for a, b in blocks.order:
-        row([(count + b, 1), (count + a, -1)], 0)
-        row([(count + b, 1), (b, 1), (count + a, -1), (a, -1)], 0)
-    for t, (ends, _) in enumerate(blocks.tensors):
-        for b in ends[1:]:
-            row([(ends[0], 1), (b, -1), (cut + t, -1)], 0)
-            row([(b, 1), (ends[0], -1), (cut + t, -1)], 0)
-    busy = [(g, w) for g, w in enumerate(blocks.time) if w]
-    moved = [(cut + t, w) for t, (_, w) in enumerate(blocks.tensors) if w]
-    for load in (busy, moved) if blocks.overlap else (busy + moved,):
-        row(load, blocks.ceiling)
-    if blocks.memory is not None:
-        row([(g, w) for g, w in enumerate(blocks.storage) if w], blocks.memory)
-    rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
-    matrix = csr_array((values, (rows, columns)), shape=(len(limit), size))
-    return matrix, np.array(limit), np.array([*map(float, blocks.price), *[0.0] * (size - count)])
-
-
-def _highs(matrix: Any, limit: FloatArray, gain: FloatArray) -> tuple[Any, FloatArray, float]:
-    """HiGHS with the relaxation, what its rows were multiplied by, and what its prices were divided by.
-
-    One more column loosens every row at a price, so that there always is a solution.
-    """
-    import highspy
-
-    size, top = len(gain), max(1.0, float(gain.max(initial=0.0)))
-    largest = np.maximum(abs(matrix).max(axis=1).toarray().ravel(), 1.0) if len(limit) else np.ones(0)
-    scale = 1.0 / largest
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = size + 1, len(limit)
-    loose = 10.0 * float(gain.sum()) / top + 10.0
-    lp.col_cost_ = np.append(-gain / top, loose)
-    lp.col_lower_ = np.zeros(size + 1)
-    lp.col_upper_ = np.append(np.ones(size), highspy.kHighsInf)
-    lp.row_lower_ = np.full(len(limit), -highspy.kHighsInf)
-    lp.row_upper_ = limit * scale
-    from scipy.sparse import csr_array, hstack
-
-    scaled = csr_array(hstack([matrix.multiply(scale[:, None]), csr_array(-np.ones((len(limit), 1)))]))
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = scaled.indptr, scaled.indices, scaled.data
-    highs = highspy.Highs()
-    highs.silent()
-    highs.setOptionValue("threads", 1)
-    highs.passModel(lp)
-    return highs, scale, top
-
-
-def asked_of_highs(blocks: Blocks, seconds: float) -> bool:
-    """Return whether HiGHS says, to within its tolerances, that there is no such block."""
-    import highspy
-
-    matrix, limit, gain = _relaxation(blocks)
-    highs, _, _ = _highs(matrix, limit, gain)
-    size, count = len(gain), len(blocks.price)
-    highs.changeColBounds(size, 0.0, 0.0)
-    whole, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-    for column in range(size):
-        highs.changeColIntegrality(column, whole if column < count * (2 if blocks.order else 1) else free)
-    wanted: BoolArray = gain > 0
-    columns = np.flatnonzero(wanted).astype(np.int32)
-    top = float(gain.max())
-    highs.addRow((blocks.least - 0.5) / top, highspy.kHighsInf, len(columns), columns, gain[wanted] / top)
-    highs.setOptionValue("time_limit", seconds)
-    highs.setOptionValue("presolve_rule_off", WRONG)
-    for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
-        highs.setOptionValue(tolerance, 1e-9)
-    highs.run()
-    return bool(highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
 
 
 def number(certificate: Mapping[str, Any], name: str) -> float:

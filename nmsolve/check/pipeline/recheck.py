@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,13 +44,6 @@ METHODS = (*CERTIFIED, *WORDS, CHAIN, BATCH, COUNTING)
 TOLERANCE = 1e-9
 #: What the storage of a stage, a sum of floats, may be off by.
 FLOATS = 1 - Fraction(1, 10**13)
-
-
-class Proof(NamedTuple):
-    """What a certificate proves, and whose ``word`` that rests on in part, "" if on none."""
-
-    value: float
-    word: str
 
 
 def check_plan_bound(
@@ -107,10 +100,8 @@ def _check_plan(problem: PipelineProblem, bound: Bound, objective: float, second
     if found is None:
         text = f"the certificate does not prove {value}, at least not within {seconds:.0f} s"
         return refused(text)
-    text = f"recomputed from the certificate: {found.value:,.10g}, claimed {value}"
-    if found.word:
-        text += f"; that no value is lower rests on the word of {found.word}"
-    return BoundCheck(bound.value <= found.value, found.value, text, found.word)
+    text = f"recomputed from the certificate: {found:,.10g}, claimed {value}"
+    return BoundCheck(bound.value <= found, found, text)
 
 
 def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: float) -> BoundCheck:
@@ -271,7 +262,7 @@ def _least_counted(problem: PipelineProblem, name: str) -> int:
 
 def recheck_bound(
     problem: PipelineProblem, method: str, certificate: Mapping[str, Any], seconds: float = 60.0
-) -> Proof | None:
+) -> float | None:
     """Return what the certificate proves, None if nothing (or nothing is decided within ``seconds``).
 
     Raises
@@ -280,12 +271,11 @@ def recheck_bound(
     """
     _require_method(certificate, method)
     if method == "work":
-        return Proof(_work(problem, number(certificate, "rate")), "")
+        return _work(problem, number(certificate, "rate"))
     if method in ("layer", "layer-cut"):
-        return Proof(_layer(problem, _layer_number(problem, certificate)), "")
+        return _layer(problem, _layer_number(problem, certificate))
     if method == "cover":
-        found = recheck_cover(problem, certificate, seconds)
-        return None if found is None else Proof(*found)
+        return recheck_cover(problem, certificate, seconds)
     raise InputError(f"unknown method {method!r}", "certificate", ", ".join(CERTIFIED))
 
 
