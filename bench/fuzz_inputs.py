@@ -376,6 +376,18 @@ def _schedules(folder: Path) -> None:
     )
     (folder / "shop.jsp").write_text("2 3\n0 5 2 4 1 3\n1 5 0 4 2 2\n")
     (folder / "shop.fjs").write_text("2 3 1.5\n2 2 1 5 2 4 1 3 3\n1 3 1 5 2 4 3 2\n")
+    runs = [{"id": f"t{k}", "runtimeInSeconds": 1.5 + k, "machines": [f"m{k % 2}"]} for k in range(3)]
+    steps = [
+        {"name": "n", "id": f"t{k}", "parents": [f"t{k - 1}"] if k else [], "children": [f"t{k + 1}"] if k < 2 else [],
+         "inputFiles": [f"f{k}"], "outputFiles": [f"f{k + 1}"]}
+        for k in range(3)
+    ]  # fmt: skip
+    files = [{"id": f"f{k}", "sizeInBytes": 9 * k} for k in range(4)]
+    workflow = {
+        "specification": {"tasks": steps, "files": files},
+        "execution": {"makespanInSeconds": 9, "tasks": runs},
+    }
+    (folder / "workflow.json").write_text(json.dumps({"name": "w", "workflow": workflow}))
 
 
 def targets(folder: Path) -> list[Target]:
@@ -552,6 +564,7 @@ def _schedule_targets(folder: Path) -> list[Target]:
         "projects.txt",
         "shop.fjs",
         "shop.jsp",
+        "workflow.json",
     )
     return [
         *(Target(f"schedule of {name}", folder / name, stated) for name in forms),

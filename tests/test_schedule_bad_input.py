@@ -223,6 +223,15 @@ WRONG = {
 }  # fmt: skip
 
 
+def test_files_beyond_64_bits_between_two_tasks_are_refused(tmp_path: Path) -> None:
+    names = [f"f{k}" for k in range(2**13)]
+    tasks = [{"name": "a", "outputFiles": names}, {"name": "b", "inputFiles": names, "parents": ["a"]}]
+    runs = [{"id": name, "runtimeInSeconds": 1} for name in "ab"]
+    files = [{"id": name, "sizeInBytes": 2**50} for name in names]
+    flow = {"specification": {"tasks": tasks, "files": files}, "execution": {"tasks": runs}}
+    assert "up to 9.22e+18" in str(refusal(tmp_path, {"workflow": flow}))
+
+
 def test_frames_that_are_counted_need_no_common_multiple(tmp_path: Path) -> None:
     """A common multiple of hundreds of digits is neither computed nor said."""
     odd = [2**39 + 2 * k + 1 for k in range(500)]
@@ -260,8 +269,9 @@ def test_a_deadline_that_can_just_be_kept_is_accepted(tmp_path: Path) -> None:
         ("t.rcp", b"1000000 1\n4\n" + b"1 1 0\n" * 10**6),
         ("t.fjs", b"1000000 1\n" + b"1 1 1 1\n" * 10**6),
         ("t.txt", b"1\n1\n4\n1000000 0\n1\n" + b"1 1 0\n" * 10**6),
+        ("t.json", b'{"workflow": {"tasks": [' + b'{"name": "x"},' * 10**6 + b'{"name": "y"}]}}'),
     ],
-    ids=["processes", "frames", "Patterson", "jobs", "MPLIB"],
+    ids=["processes", "frames", "Patterson", "jobs", "MPLIB", "workflow"],
 )  # fmt: skip
 def test_a_million_processes_are_refused_soon_and_in_little_memory(
     tmp_path: Path, name: str, data: bytes

@@ -260,6 +260,17 @@ def test_headings_as_in_mmlib(tmp_path: Path) -> None:
     assert tasks_hash(load_schedule(path).problem) == tasks_hash(load_schedule(other).problem)
 
 
+def test_workflows_count_machines_in_both_spellings(tmp_path: Path) -> None:
+    """The schema has ``machine``, instances of WfCommons have ``machines``."""
+    content = json.loads((DATA / "helloworld-chain-5-chameleon.json").read_text())
+    for k, run in enumerate(content["workflow"]["execution"]["tasks"]):
+        run.pop("machines")
+        run["machine"] = f"node{k % 3}"
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(content))
+    assert load_schedule(path).problem.units.count == 3
+
+
 def test_flexible_job_shops_have_machines_as_units() -> None:
     p = load_schedule(DATA / "la16_edata.fjs").problem
     assert (p.count, p.units.count, len(p.tasks), p.edges.count) == (100, 10, 10, 90)
@@ -269,6 +280,30 @@ def test_flexible_job_shops_have_machines_as_units() -> None:
     start = np.concatenate([[0], np.cumsum(p.modes.span[mode])[:-1]])
     one_by_one = Schedule(mode, start, np.zeros(p.count, bool))
     assert schedule_complaint(p, one_by_one) is None and objective(p, one_by_one) == p.modes.span[mode].sum()
+
+
+def test_workflows_have_times_files_and_machines() -> None:
+    stated = load_schedule(DATA / "helloworld-chain-5-chameleon.json")
+    p = stated.problem
+    assert (p.count, p.units.count, stated.tick) == (5, 1, 0.001)
+    assert p.modes.span.tolist()[:2] == [100376, 100120]
+    assert p.edges.bytes.tolist() == [16666667] * 4
+
+
+def test_workflows_of_the_earlier_schema_carry_their_files_with_them(tmp_path: Path) -> None:
+    tasks = [
+        {"name": "a", "runtimeInSeconds": 1.5, "files": [{"link": "output", "name": "f", "sizeInBytes": 7}]},
+        {
+            "name": "b",
+            "parents": ["a"],
+            "runtime": 0,
+            "files": [{"link": "input", "name": "f", "sizeInBytes": 7}],
+        },
+    ]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"name": "w", "workflow": {"tasks": tasks}}))
+    p = load_schedule(path).problem
+    assert p.modes.span.tolist() == [1500, 1] and p.edges.bytes.tolist() == [7]
 
 
 @pytest.mark.parametrize(
@@ -341,6 +376,7 @@ def test_edge_lists_and_graphs_are_no_schedules(tmp_path: Path, call: Called) ->
         ("ft06.txt", FT06, "processes"),
         ("taillard.txt", in_matrices(FT06), "processes"),
         ("tasks.json", json.dumps(ONE), "processes"),
+        ("w.json", (DATA / "helloworld-chain-5-chameleon.json").read_text(), "processes"),
     ):
         (tmp_path / name).write_text(text)
         code, output, _ = call("info", tmp_path / name)

@@ -11,6 +11,11 @@ from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.schedule_file import read_schedule
 from unknown import Row
 
+WORKFLOW = {"tasks": [{"name": "a", "runtime": 1, "gpus": 2}], "colour": "red"}
+SPECIFIED = {
+    "specification": {"tasks": [{"name": "a", "id": "a", "slots": 1}], "files": [{"id": "f", "sizeInBytes": 1, "tape": "t"}]},
+    "execution": {"tasks": [{"id": "a", "runtimeInSeconds": 1, "gpuCount": 1}], "queue": "q"},
+}  # fmt: skip
 SCHEDULE = {"processes": [{"process": "a/x", "start": 0, "units": ["0,0"], "colour": "red"}], "shift": 1}
 COLOURED = PSPLIB.replace("MPM-Time\n", "MPM-Time colour\n").replace(
     "     0        6\n", "     0        6  4\n"
@@ -44,6 +49,12 @@ ROWS = [
     _row("shops", "x.jsp", FT06 + "EOF of someone\n", "EOF of someone"),
     _row("tasks", "tasks.json", ONE | {"colour": "red"}, "colour"),
     _row("tasks", "tasks.json", ONE | {"tasks": [{"name": "a", "processes": [PAID]}]}, "gold"),
+    _row("wfcommons", "w.json", {"workflow": WORKFLOW}, "colour"),
+    _row("wfcommons", "w.json", {"workflow": WORKFLOW}, "gpus"),
+    *(
+        _row("wfcommons", "w.json", {"workflow": SPECIFIED, "shelf": 1}, name)
+        for name in ("slots", "tape", "gpuCount", "queue", "shelf")
+    ),
     _row("files", "x.msrcp", "", ".msrcp"),
     Row("model.schedule.schedule_file", _schedule, "schedule.json", json.dumps(SCHEDULE), "colour"),
     Row("model.schedule.schedule_file", _schedule, "schedule.json", json.dumps(SCHEDULE), "shift"),

@@ -15,7 +15,7 @@ MOST_RUNS = 100_000
 # fmt: off
 
 TASKS = ("Networks (tasks.json), or an instance of the field: PSPLIB (.sm, .mm, .rcp), several projects (.rcmp), job shop (.jsp, "
-         ".fjs).")
+         ".fjs), workflow in WfFormat (.json).")
 
 
 @dataclass(frozen=True)

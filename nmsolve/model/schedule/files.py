@@ -14,7 +14,7 @@ from nmsolve.model.schedule.statement import Stated
 
 #: Kinds of files by extension, for people; ``.txt`` and names without an extension are told apart by their first lines.
 FORMS = {
-    ".json": "tasks.json", ".sm": "PSPLIB, one mode", ".mm": "PSPLIB, several modes",
+    ".json": "tasks.json, or a workflow in WfFormat", ".sm": "PSPLIB, one mode", ".mm": "PSPLIB, several modes",
     ".rcp": "Patterson", ".rcmp": "several projects, MPLIB", ".fjs": "flexible job shop", ".jsp": "job shop",
     ".txt": "MPLIB or job shop",
 }  # fmt: skip
@@ -26,7 +26,7 @@ def load_schedule(path: str | Path, machine: Units | None = None, checked: bool 
 
     Parameters
     ----------
-    machine : units for a file that has none: tasks.json without units
+    machine : units for a file that has none: tasks.json without units, and workflows
     checked : a problem that counting shows to have no schedule is refused
 
     Raises
@@ -43,11 +43,15 @@ def load_schedule(path: str | Path, machine: Units | None = None, checked: bool 
 
 
 def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
-    from nmsolve.model.schedule import projects, psplib, shops, tasks
+    from nmsolve.model.schedule import projects, psplib, shops, tasks, wfcommons
 
     ending = extension(path)
     if ending == ".json":
-        return tasks.load_tasks(path, machine, checked)
+        return (
+            wfcommons.load_workflow(path, machine)
+            if _is_workflow(path)
+            else tasks.load_tasks(path, machine, checked)
+        )
     readers = {
         ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": projects.load_patterson, ".rcmp": projects.load_mplib,
         ".fjs": shops.load_fjsp, ".jsp": shops.load_job_shop,
@@ -74,7 +78,8 @@ def is_schedule_file(path: Path) -> bool:
     """
     ending = extension(path)
     if ending == ".json":
-        return _states_tasks(path)
+        found = _keys(path)
+        return bool(found.tasks or found.workflow)
     return _text_kind(path) is not None if ending == ".txt" else ending in FORMS
 
 
@@ -92,15 +97,20 @@ def _text_kind(path: Path) -> str | None:
     return ".jsp" if len(rows[1]) in (int(rows[0][1]), 2 * int(rows[0][1])) else None
 
 
-def _states_tasks(path: Path) -> bool:
-    """Return whether a JSON file has tasks; False for what is no JSON."""
+def _is_workflow(path: Path) -> bool:
+    return bool(_keys(path).workflow)
+
+
+def _keys(path: Path) -> _Top:
+    """Return what tells such JSON files from others; nothing of a file that is no JSON."""
     try:
-        return bool(msgspec.json.decode(read_limited(path), type=_Top).tasks)
+        return msgspec.json.decode(read_limited(path), type=_Top)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+        return _Top()
 
 
 class _Top(msgspec.Struct):
-    """A part that is not looked at (a type ``Raw | None`` would skip it)."""
+    """Parts that are not looked at (a type ``Raw | None`` would skip them)."""
 
     tasks: msgspec.Raw = msgspec.Raw()
+    workflow: msgspec.Raw = msgspec.Raw()

@@ -44,7 +44,7 @@ class Stated:
     Attributes
     ----------
     problem : for the engines
-    form : kind of file: ``tasks``, ``PSPLIB``, ``Patterson``, ``MPLIB``, ``flexible job shop``
+    form : kind of file: ``tasks``, ``PSPLIB``, ``Patterson``, ``MPLIB``, ``flexible job shop``, ``WfFormat``
     tick, joule : seconds of a tick and joules of a unit of energy, 0 if the file does not say
     process, frame : (P,) names within the networks, and numbers of frames
     periods : of the networks, 0 for none
