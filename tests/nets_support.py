@@ -78,15 +78,16 @@ def spread(problem, seed, coarse=False):
 class Clock(QuietContext):
     """A context whose time runs with its polls; every offer must be legal. ``values``: the objective of each."""
 
-    def __init__(self, problem, polls, memory=None):
+    def __init__(self, problem, polls, memory=None, seconds=1.0):
         super().__init__()
+        self.seconds = seconds
         self.problem, self.polls, self.total, self.memory, self.values = problem, polls, polls, memory, []
 
     def incumbent(self):
         return None, float("inf")
 
     def time_left(self):
-        return 1.0 * max(0, self.polls) / max(1, self.total)
+        return self.seconds * max(0, self.polls) / max(1, self.total)
 
     def should_stop(self):
         self.polls -= 1

@@ -16,6 +16,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.repair import within_axons
 from nmsolve.heuristics.mapping.common.within import Within
+from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.nets.levels import (
     Messages,
     NetLevel,
@@ -62,8 +63,9 @@ PRICES, PRESS = (0.1, 4000.0), 1.0
 LEAST = 64 << 20
 #: Clusters mean something if messages reach several of their vertices this many times as often as by chance.
 STRUCTURE = 2.0
-#: Then the search starts from a mapping for pairwise traffic, which takes this share of the time ...
-PAIRWISE_SHARE = 0.35
+#: Then the search starts from a mapping for pairwise traffic, which takes this share of the time. With SWEEPS sweeps in the time
+#: left it does so only if these are so many seconds: a new process loads its kernels in a good part of them ...
+PAIRWISE_SHARE, PAIRWISE_LEAST = 0.35, 0.5
 #: ... and bytes per connection.
 PAIRWISE_BYTES = 40
 
@@ -101,7 +103,7 @@ def refine_nets(
         )
         offers = _Offers(context)
         known, _ = context.incumbent()
-        nodes = known if known is not None else _first(problem, offers)
+        nodes = known if known is not None else _first(problem, context, offers)
         messages = Messages.of(problem)
         finest = level_of(problem, messages, numbering(problem, plan.seed), plan, [])
         if finest is None:
@@ -109,10 +111,11 @@ def refine_nets(
         levels, boost = [finest], 1.0
         if _structured(problem, messages, finest, plan):
             boost = BOOST
-            if known is None:
+            sweep = sweep_work(finest.lists, problem.cores)
+            ample = offers.seconds() * WORK_PER_SECOND >= SWEEPS * sweep and not len(finest.pairs.other)
+            if known is None and not (ample and PAIRWISE_SHARE * context.time_left() < PAIRWISE_LEAST):
                 nodes = _by_pairs(problem, context, pairwise, nodes, offers)
-            work = offers.seconds() * WORK_PER_SECOND
-            few = work < FEW * sweep_work(finest.lists, problem.cores)
+            few = offers.seconds() * WORK_PER_SECOND < FEW * sweep
             if nodes is not None and few and not len(finest.pairs.other):
                 levels = coarsen(problem, messages, finest, plan, nodes)
         elif known is not None:
@@ -139,9 +142,15 @@ def refine(problem: MappingProblem, nodes: IntArray, context: Context, seconds: 
     return search_levels(problem, messages, [level], plan, nodes, _Offers(context), left, BOOST)
 
 
-def _first(problem: MappingProblem, offers: _Offers) -> IntArray | None:
-    """Return the nodes in order of their numbers, if that can be made legal; offered."""
+def _first(problem: MappingProblem, context: Context, offers: _Offers) -> IntArray | None:
+    """Return the nodes in order of their numbers, or breadth first where that is better; None if neither is legal. Offers them.
+
+    The better the start, the cooler the first temperature, so that short runs come to their end.
+    """
     nodes = in_order(problem)
+    if not problem.graph.on_disk:
+        near = first_fit(problem, context.seed, context.should_stop)
+        nodes = nodes if near is None else _better(problem, nodes, near)
     if nodes is not None and not axon_overflows(problem, nodes):
         offers(lambda: nodes, math.inf, True)
     return nodes
