@@ -1,39 +1,45 @@
 """What learned policies are worth, on what they were not trained on; tables of docs/learning.md.
 
-``python bench/policies.py m1 [--graphs 6] [--seconds 1] [--kinds geo,comm]`` places held-out graphs of 64 nodes on an 8x8 mesh
-and prints the gap in hops to the best known, of the most probable placement and of the best of 256, beside the same engine
-with a network that has learned nothing and random placements. ``python bench/policies.py policy`` does so for the placement
-policy, with the best of three runs of ``anneal`` and of all draws as the best known. ``python bench/policies.py m5 MODEL.onnx
-... [--cores 8,16,32,64] [--bind batch=1,seq=128]`` cuts models into stages and prints the gap to the optimum, which is proved.
+``python bench/policies.py m1 [--nodes 64] [--graphs 25] [--kinds geo,comm]`` places fresh graphs on a mesh and prints how many
+hops more than annealing of a CPU second (``--seconds``) each of these has: the start of method M1's rounds, and the best of 12
+greedy rounds of a network that has learned nothing, of exchanges that are the best one for both nodes (what training begins
+with), and of the model. ``python bench/policies.py both`` prints the same of a whole run of ``m1-policy``, and of the placement
+policy in the same CPU time. ``python bench/policies.py policy`` prints the gap in hops of the placement policy to the best known,
+which is the best of three runs of ``anneal`` and of all draws. ``python bench/policies.py m5 MODEL.onnx ... [--cores 8,16,32,64]
+[--bind batch=1,seq=128]`` cuts models into stages and prints the gap to the optimum, which is proved.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.placement.data import placement_data
 from nmsolve.hw.scores import objective_value
-from nmsolve.kinds.mapping.learned.policy import RANDOM
+from nmsolve.kinds.mapping.learned.policy import RANDOM, annealed
 from nmsolve.kinds.mapping.learned.suite import FIRST, placement
 from nmsolve.kinds.pipeline.statement import PipelineInputs, state_problem
 from nmsolve.learn.checkpoint import Checkpoint
-from nmsolve.learn.mapping.engine import SAMPLES, m1_model, placements
-from nmsolve.learn.mapping.policy import Size, first_arrays
+from nmsolve.learn.mapping.engine import ROUNDS, greedy, m1_model, placements
+from nmsolve.learn.mapping.policy import first_arrays
+from nmsolve.learn.mapping.rounds import Rounds
 from nmsolve.learn.placement.decode import decoded
 from nmsolve.learn.placement.draft import Draft
+from nmsolve.learn.placement.engine import SAMPLES as POLICY_SAMPLES
 from nmsolve.learn.placement.engine import policy_model
 from nmsolve.learn.placement.network import first_arrays as first_network
 from nmsolve.model.engine import Context, ScratchPlace
-from nmsolve.model.generators import generate
-from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.api import make_problem, solve
+from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.pipeline.api import plan
 
-NODES, SIDE = 64, 8
+NODES = 64
+#: First seed of the fresh graphs of method M1: training has 1000 and more, and nothing was tuned on these.
+FRESH = 500
 #: Families of training, and one that is never trained on.
 KINDS = "geo,comm,layered,rnd"
 
@@ -48,34 +54,86 @@ class Alone:
         return False
 
 
-def values(problem: MappingProblem, model: Checkpoint, size: Size) -> list[float]:
-    """Return the objective of all placements that the engine would try; the first is the most probable one."""
-    context: Context = Alone()  # type: ignore[assignment]
-    return [objective_value(problem, core) for _, core in placements(problem, model, size, context)]
+def rounds(board: Rounds, model: Checkpoint) -> float:
+    """Return the least hops of the greedy rounds."""
+    return min(objective_value(board.problem, core) for _, core in greedy(board, model))
 
 
-def table_m1(graphs: int, seconds: float, kinds: list[str]) -> None:
-    """Print the table of method M1, a line per family; means over held-out graphs, one shot / best of 256."""
+def exchanged(board: Rounds) -> float:
+    """Return the least hops of as many rounds of exchanges that are the best one for both nodes."""
+    core, cols = board.start(), board.problem.machine.cols
+    values = [objective_value(board.problem, core)]
+    for _ in range(ROUNDS):
+        core = board.agreed(core) @ (cols, 1)
+        values.append(objective_value(board.problem, core))
+    return min(values)
+
+
+def drawn_by_policy(problem: MappingProblem, seconds: float) -> tuple[float, float]:
+    """Return the hops of the placement policy's one shot, and the least of its draws in this many CPU seconds."""
+    begin, draft = time.process_time(), Draft(problem, policy_model()[0].arrays)
+    values: list[float] = []
+    while not values or (time.process_time() - begin < seconds and len(values) < POLICY_SAMPLES):
+        values.append(objective_value(problem, draft.drawn(len(values), 1)))
+    return values[0], min(values)
+
+
+def table_m1(graphs: int, seconds: float, kinds: list[str], nodes: int) -> None:
+    """Print the table of method M1's rounds, a line per family and one for all; means over fresh graphs, above annealing."""
     model, size = m1_model()
-    rivals = {"trained": model, "untrained": Checkpoint("m1", first_arrays(size, 0), {})}
-    machine = Machine("mesh", (1, 1), (SIDE, SIDE))
-    print(f"| family | {' | '.join(rivals)} | random | ms per placement |\n|---|---|---|---|---|")
+    blank = Checkpoint("m1", first_arrays(size, 0), {})
+
+    def measured(problem: MappingProblem) -> list[float]:
+        begin = time.process_time()
+        board = Rounds(problem, size, np.zeros(nodes, np.int64))
+        trained, spent = rounds(board, model), time.process_time() - begin
+        return [
+            objective_value(problem, board.start()),
+            rounds(board, blank),
+            exchanged(board),
+            trained,
+            spent,
+        ]
+
+    names = ["start", "untrained", "exchanges", "trained"]
+    _table(names, measured, graphs, seconds, kinds, nodes)
+
+
+def table_both(graphs: int, seconds: float, kinds: list[str], nodes: int) -> None:
+    """Print the table of whole runs of both placement policies; as :func:`table_m1`."""
+    model, size = m1_model()
+    context: Context = Alone()  # type: ignore[assignment]
+
+    def measured(problem: MappingProblem) -> list[float]:
+        begin = time.process_time()
+        run = min(objective_value(problem, core) for _, core in placements(problem, model, size, context))
+        spent = time.process_time() - begin
+        return [run, *drawn_by_policy(problem, spent), spent]
+
+    _table(["m1-policy", "policy, one shot", "policy"], measured, graphs, seconds, kinds, nodes)
+
+
+def _table(
+    names: list[str], measured: Callable[[MappingProblem], list[float]], graphs: int, seconds: float,
+    kinds: list[str], nodes: int,
+) -> None:  # fmt: skip
+    """Print a table of hops above annealing; what is ``measured`` of a problem ends with CPU seconds."""
+    print(f"| {nodes} nodes | {' | '.join(names)} | CPU ms |\n|{'---|' * (len(names) + 2)}")
+    found: list[list[float]] = []
     for kind in kinds:
-        gaps: dict[str, list[tuple[float, float]]] = {name: [] for name in (*rivals, "random")}
-        spent = 0.0
-        for seed in range(graphs):
-            problem = make_problem(generate(f"mesh-{kind}", nodes=NODES, seed=seed), machine)
-            rng = np.random.default_rng(seed)
-            found = {"random": [objective_value(problem, rng.permutation(NODES)) for _ in range(SAMPLES)]}
-            for name, rival in rivals.items():
-                start = time.process_time()
-                found[name] = values(problem, rival, size)
-                spent += (time.process_time() - start) / len(rivals)
-            best = solve(problem, time_limit=seconds, engines=["anneal"], seed=1).objective or 1.0
-            for name, costs in found.items():
-                gaps[name].append((costs[0] / best - 1, min(costs) / best - 1))
-        cells = [" / ".join(f"{100 * g:.0f} %" for g in np.mean(gaps[name], axis=0)) for name in gaps]
-        print(f"| {kind} | {' | '.join(cells)} | {1000 * spent / graphs / SAMPLES:.2f} |", flush=True)
+        for seed in range(FRESH, FRESH + graphs):
+            problem = placement(kind, nodes, seed)
+            *values, spent = measured(problem)
+            best = annealed(problem, placement_data(problem), "spectral", None, seconds, 1)
+            found.append([*(100 * (v / best - 1) for v in values), 1000 * spent])
+        _line(kind, found[-graphs:])
+    _line("all", found)
+
+
+def _line(name: str, found: list[list[float]]) -> None:
+    *gaps, spent = np.mean(found, axis=0).tolist()
+    cells = [*(f"{gap:.1f} %" for gap in gaps), f"{spent:.0f}"]
+    print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def table_policy(graphs: int, seconds: float, kinds: list[str]) -> None:
@@ -100,7 +158,7 @@ def table_policy(graphs: int, seconds: float, kinds: list[str]) -> None:
             }
             for name, arrays in rivals.items():
                 start, draft = time.process_time(), Draft(problem, arrays)
-                found[name] = [objective_value(problem, draft.drawn(k, 1)) for k in range(SAMPLES)]
+                found[name] = [objective_value(problem, draft.drawn(k, 1)) for k in range(POLICY_SAMPLES)]
                 spent += (time.process_time() - start) / len(rivals)
             runs = [
                 solve(problem, time_limit=seconds, engines=["anneal"], seed=s).objective or 1.0
@@ -110,7 +168,7 @@ def table_policy(graphs: int, seconds: float, kinds: list[str]) -> None:
             for name, costs in found.items():
                 gaps[name].append((costs[0] / best - 1, min(costs) / best - 1))
         cells = [" / ".join(f"{100 * g:.1f} %" for g in np.mean(gaps[name], axis=0)) for name in gaps]
-        print(f"| {kind} | {' | '.join(cells)} | {1000 * spent / graphs / SAMPLES:.1f} |", flush=True)
+        print(f"| {kind} | {' | '.join(cells)} | {1000 * spent / graphs / POLICY_SAMPLES:.1f} |", flush=True)
 
 
 def table_m5(models: list[Path], cores: list[int], seconds: float, bind: str | None) -> None:
@@ -135,9 +193,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("method", choices=["m1", "m5", "policy"])
+    parser.add_argument("method", choices=["m1", "both", "m5", "policy"])
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--graphs", type=int, default=6)
+    parser.add_argument("--graphs", type=int, help="of each family: 25 for m1, 6 for policy")
+    parser.add_argument("--nodes", type=int, default=NODES, help="of the graphs for m1")
     parser.add_argument(
         "--seconds", type=float, default=1.0, help="of the search for the best known, or of an engine"
     )
@@ -146,8 +205,10 @@ if __name__ == "__main__":
     parser.add_argument("--bind", help="values of symbols of the models")
     given = parser.parse_args()
     if given.method == "m1":
-        table_m1(given.graphs, given.seconds, given.kinds.split(","))
+        table_m1(given.graphs or 25, given.seconds, given.kinds.split(","), given.nodes)
+    elif given.method == "both":
+        table_both(given.graphs or 25, given.seconds, given.kinds.split(","), given.nodes)
     elif given.method == "policy":
-        table_policy(given.graphs, given.seconds, given.kinds.split(","))
+        table_policy(given.graphs or 6, given.seconds, given.kinds.split(","))
     else:
         table_m5(given.models, [int(c) for c in given.cores.split(",")], given.seconds, given.bind)

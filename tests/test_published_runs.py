@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 from command_support import run_here
 from golden_runs import EXAMPLES
@@ -14,6 +15,7 @@ from test_cli_pipeline import network
 
 import nmsolve
 from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Machine
 
 GRID = nx.grid_2d_graph(4, 5)
 #: The method and its engine for every kind that has one.
@@ -85,8 +87,9 @@ def test_what_it_does_not_take(how: dict[str, Any], said: str) -> None:
 
 
 def test_a_problem_that_the_method_refuses() -> None:
-    with pytest.raises(InputError, match="method 'm1': it does not support several nodes per core"):
-        nmsolve.map(GRID, "mesh:2x2", balance=0.0, method="m1", time_limit=5.0)
+    far = Machine("m", (1, 1), (1, 20), distance_matrix=np.ones((20, 20)) - np.eye(20))
+    with pytest.raises(InputError, match="method 'm1': it does not support machines given by a distance"):
+        nmsolve.map(GRID, far, method="m1", time_limit=5.0)
 
 
 def test_several_objectives_of_other_kinds() -> None:

@@ -61,8 +61,8 @@ def test_tabu() -> None:
 
 
 def test_m1_policy() -> None:
-    """Fails if nodes are numbered along axes that do not keep neighbours together."""
-    at_most(found(M1Policy(), SMALL, 3), 1000)
+    """Fails if nodes do not see what an exchange would change."""
+    at_most(found(M1Policy(), SMALL, 3), 700)
 
 
 def test_policy() -> None:

@@ -172,8 +172,11 @@ class TrainM1Options(TrainOptions):
     distance: A[str, Option(help="To the nearest free core: manhattan or euclidean.")] = "manhattan"
     reward: A[
         str,
-        Option(help="Weights of the reward's terms: deadlock=0,hops=0.5,faults=0.1. [default: as published]"),
-    ] = ""
+        Option(help="Weights of the reward's terms: deadlock=0,hops=0.5,faults=0.1; others as published."),
+    ] = "hops=4"
+    updates: A[
+        int, Option(min=0, help="End after this many updates; with the same seed this gives the same file.")
+    ] = 240
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("m1.safetensors")
 
 

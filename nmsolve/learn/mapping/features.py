@@ -1,14 +1,21 @@
-"""What the policy of method M1 sees of a graph: seven features per node (M1.1), and its Laplacian (M1.2)."""
+"""What the policy of method M1 sees of a graph: seven features per node (M1.1), its Laplacian (M1.2), and smooth axes."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from nmsolve.hw.deltas import arcs
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Multicast flag; channels in, out, both; weights in, out, both.
 FEATURES = 7
+#: Up to this many nodes eigenvectors come from the whole matrix.
+DENSE = 128
 
 
 def node_features(graph: LogicGraph, mean: bool = False) -> FloatArray:
@@ -34,20 +41,60 @@ def node_features(graph: LogicGraph, mean: bool = False) -> FloatArray:
     return np.asarray((out - low) / np.where(high > low, high - low, 1.0))
 
 
-def traffic_of(graph: LogicGraph, nodes: IntArray) -> FloatArray:
-    """Return (k, k) float64, the interaction weights between ``nodes`` (k,) in both directions, by their amount."""
-    place = np.full(graph.n, -1, np.int64)
-    place[nodes] = np.arange(len(nodes))
-    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
-    a, b = place[graph.source[row]], place[graph.targets]
-    inside = (a >= 0) & (b >= 0) & (a != b)
-    out = np.zeros((len(nodes), len(nodes)))
-    np.add.at(out, (a[inside], b[inside]), np.abs(graph.weights[inside]))
-    return np.asarray(out + out.T)
+class Traffic(NamedTuple):
+    """Who every node talks to, both directions added up, as CSR over nodes; the mean node has a traffic of 1.
+
+    Attributes
+    ----------
+    indptr, other, weight : the neighbours of every node, without the node itself, and the traffic with them, by its amount
+    load : (n,) traffic of a node, at least 1e-6
+    mean : (n, n) CSR, every neighbour's share in a node's traffic (M1.2: the Laplacian is the identity minus this); rows sum
+        to 1, rows of nodes without traffic are empty
+    """
+
+    indptr: IntArray
+    other: IntArray
+    weight: FloatArray
+    load: FloatArray
+    mean: csr_array
 
 
-def laplacian(traffic: FloatArray) -> FloatArray:
-    """Return (N, N) float64, ``I - D^-1/2 A D^-1/2`` of a symmetric A with degrees D; rows without weight are 0."""
-    load = traffic.sum(axis=1)
-    scale = np.where(load > 0, 1.0 / np.sqrt(np.where(load > 0, load, 1.0)), 0.0)
-    return np.asarray(np.diag((load > 0).astype(np.float64)) - scale[:, None] * traffic * scale[None, :])
+def traffic_of(graph: LogicGraph) -> Traffic:
+    """Return the traffic of a graph."""
+    indptr, other, sent, received = arcs(graph)
+    n, weight = graph.n, np.abs(sent) + np.abs(received)
+    both = csr_array((weight, np.array(other, np.int64), np.array(indptr)), shape=(n, n))
+    both.setdiag(0.0)
+    both.eliminate_zeros()
+    both.sort_indices()
+    both = both * (n / (float(both.sum()) or 1.0))
+    load = np.maximum(np.asarray(both.sum(axis=1)).ravel(), 1e-6)
+    share = csr_array(diags_array(1.0 / load) @ both)
+    rows, ends = (a.astype(np.int64) for a in (both.indptr, both.indices))
+    return Traffic(rows, ends, np.asarray(both.data), load, share)
+
+
+def smooth_axes(traffic: Traffic, nodes: IntArray) -> FloatArray:
+    """Return (2, k) the two smoothest axes (Hall 1970) of the traffic between ``nodes`` (k,); zeros where there are none.
+
+    Eigenvectors have no sign of their own: the entry of largest amount is made positive.
+    """
+    out = np.zeros((2, len(nodes)))
+    inside = traffic.mean[nodes][:, nodes] if len(nodes) < len(traffic.load) else traffic.mean
+    root = np.sqrt(traffic.load[nodes])
+    normal = csr_array(diags_array(root) @ inside @ diags_array(1.0 / root))
+    if len(nodes) < 3 or normal.nnz == 0:
+        return out
+    if len(nodes) <= DENSE:
+        values, vectors = np.linalg.eigh(normal.toarray())
+    else:
+        begin = np.random.default_rng(0).random(len(nodes)) + 0.5
+        try:
+            values, vectors = eigsh(normal, k=3, which="LA", v0=begin, tol=1e-3)
+        except ArpackError:
+            return out
+    smooth = np.argsort(-values, kind="stable")[1:3]
+    found = (vectors[:, smooth] / root[:, None]).T
+    peak = np.take_along_axis(found, np.abs(found).argmax(axis=1)[:, None], axis=1)
+    out[:] = found * np.where(peak < 0, -1.0, 1.0) / np.maximum(np.abs(peak), 1e-12)
+    return out

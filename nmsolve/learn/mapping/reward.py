@@ -22,8 +22,8 @@ from nmsolve.model.mapping.objectives import RewardTerms
 from nmsolve.model.quantities import weights_of
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-#: Columns of :func:`measure`.
-HORIZONTAL, VERTICAL, CHANNELS, HOPS, FRAGILE = range(5)
+#: What a node pays for, as :func:`measure` counts it.
+HORIZONTAL, VERTICAL, HOPS, FRAGILE = range(4)
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,23 @@ class Rewards:
 
     def __call__(self, core: IntArray) -> FloatArray:
         """Return (B,) rewards of placements (B, n)."""
-        found, terms = measure(np.ascontiguousarray(core), *self._messages, *self._shape), self.terms
-        channels = found[:, CHANNELS]
-        ratio = np.where(channels > 0, terms.deadlock * self.turns / np.maximum(channels, 1.0), 0.0)
-        loss = terms.horizontal * found[:, HORIZONTAL] + terms.vertical * found[:, VERTICAL]
-        loss = loss * np.exp(np.minimum(MOST_RATIO, ratio))
-        loss = loss + terms.hops * found[:, HOPS] + terms.faults * found[:, FRAGILE]
+        return self.whole(core, self.by_node(core))
+
+    def whole(self, core: IntArray, by_node: FloatArray) -> FloatArray:
+        """Return (B,) the same from what every node pays (B, n), with the further terms."""
+        loss = by_node.sum(axis=1)
         for term in self.extra:
             loss = loss + term(core)
         return np.asarray(-loss)
+
+    def by_node(self, core: IntArray) -> FloatArray:
+        """Return (B, n) what every node pays, without the further terms; each of two nodes pays half of what a pair does."""
+        nodes, channels = measure(np.ascontiguousarray(core), *self._messages, *self._shape)
+        terms = self.terms
+        ratio = np.where(channels > 0, terms.deadlock * self.turns / np.maximum(channels, 1.0), 0.0)
+        loss = terms.horizontal * nodes[..., HORIZONTAL] + terms.vertical * nodes[..., VERTICAL]
+        loss = loss * np.exp(np.minimum(MOST_RATIO, ratio))[:, None]
+        return np.asarray(loss + terms.hops * nodes[..., HOPS] + terms.faults * nodes[..., FRAGILE])
 
 
 def measure_once() -> None:
@@ -99,41 +107,45 @@ def measure_once() -> None:
 def measure(
     core: IntArray, indptr: IntArray, source: IntArray, targets: IntArray, weights: FloatArray, multicast: BoolArray,
     rows: int, cols: int,
-) -> FloatArray:  # fmt: skip
-    """Return (B, 5): what cores exchange along rows and along columns, channels of multicast trees, hops, fragile traffic.
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return (B, n, 4) what every node pays, and (B,) channels of multicast trees.
 
-    Trees go along the row of their source first, as XY routes do. Messages of one node to the same nodes are taken for
-    several.
+    A node pays for what it exchanges along its row and along its column, each the larger side, and half of its hops and of its
+    fragile traffic. Trees go along the row of their source first, as XY routes do. Messages of one node to the same nodes are
+    taken for several.
     """
-    out = np.zeros((len(core), 5))
+    out, channels = np.zeros((*core.shape, 4)), np.zeros(len(core))
     for b in range(len(core)):
-        side = np.zeros((rows * cols, 4))
+        side = np.zeros((core.shape[1], 4))
         low, high = np.empty(cols, np.int64), np.empty(cols, np.int64)
         for i in range(len(source)):
-            p = core[b, source[i]]
+            u = source[i]
+            p = core[b, u]
             r, c = p // cols, p % cols
             low[:], high[:] = r, r
             left, right, remote = c, c, 0
             for k in range(indptr[i], indptr[i + 1]):
-                q, w = core[b, targets[k]], weights[k]
+                v, w = targets[k], weights[k]
+                q = core[b, v]
                 s, d = q // cols, q % cols
                 if w <= 0.0 or q == p:
                     continue
                 remote += 1
                 low[d], high[d] = min(low[d], s), max(high[d], s)
                 left, right = min(left, d), max(right, d)
-                side[p, 0 if d > c else 1] += w * abs(d - c)
-                side[q, 1 if d > c else 0] += w * abs(d - c)
-                side[p, 2 if s > r else 3] += w * abs(s - r)
-                side[q, 3 if s > r else 2] += w * abs(s - r)
-                out[b, 3] += w * (abs(d - c) + abs(s - r))
-                if d == c or s == r:
-                    out[b, 4] += w
+                side[u, 0 if d > c else 1] += w * abs(d - c)
+                side[v, 1 if d > c else 0] += w * abs(d - c)
+                side[u, 2 if s > r else 3] += w * abs(s - r)
+                side[v, 3 if s > r else 2] += w * abs(s - r)
+                for node in (u, v):
+                    out[b, node, 2] += w * (abs(d - c) + abs(s - r)) / 2
+                    if d == c or s == r:
+                        out[b, node, 3] += w / 2
             if multicast[i] and remote > 1:
-                out[b, 2] += right - left
+                channels[b] += right - left
                 for d in range(cols):
-                    out[b, 2] += high[d] - low[d]
-        for p in range(rows * cols):
-            out[b, 0] += max(side[p, 0], side[p, 1])
-            out[b, 1] += max(side[p, 2], side[p, 3])
-    return out
+                    channels[b] += high[d] - low[d]
+        for u in range(len(side)):
+            out[b, u, 0] = max(side[u, 0], side[u, 1])
+            out[b, u, 1] = max(side[u, 2], side[u, 3])
+    return out, channels

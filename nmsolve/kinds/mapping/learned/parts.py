@@ -36,7 +36,7 @@ class Part:
 PARTS = {
     "published": Part(
         "Method M1 as published",
-        "the same engine with a network that has learned nothing; the gain is in the objective of the best of 256 placements",
+        "the same engine with a network that has learned nothing; the gain is in the objective of the best placement",
         ("m1",),
     ),
     "policy": Part(
