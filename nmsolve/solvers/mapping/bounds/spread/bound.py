@@ -48,6 +48,8 @@ SPARE, FEWEST = 16 << 20, 200_000
 FOUND = 0.25
 #: Nodes of a round around which cliques are looked for, and sets whose demands are chosen.
 CLIQUES, EXACT = 125, 8
+#: No demands are chosen before this part of the time, as long as other rows are found: their exact searches take most of a round.
+CHOSEN = 0.3
 #: How much more than others the nearest next member of a set whose demands are chosen may be away.
 BLUR = 0.5
 #: Rows with less than this part of the mean share are dropped while others are looked for.
@@ -157,7 +159,8 @@ class _SpreadSearch:
             most = self._most_entries()
             found, sets = _search(form, packing, length, self.rng, most), Sets.none()
             if form.grid is not None:
-                rows, sets = _violated_sets(form, length, self.rng)
+                exact = EXACT if part >= CHOSEN or self._quiet else 0
+                rows, sets = _violated_sets(form, length, self.rng, exact)
                 found = found.joined(rows)
             self._quiet = 0 if len(found.source) else self._quiet + 1
             if packing.entries + int(found.indptr[-1]) > most:
@@ -199,8 +202,10 @@ def _search(
     return found
 
 
-def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generator) -> tuple[Rows, Sets]:
-    """Rows of sets whose members lie too near to each other: cliques around some nodes, and chosen demands around fewer."""
+def _violated_sets(
+    form: SpreadForm, length: FloatArray, rng: np.random.Generator, exact: int
+) -> tuple[Rows, Sets]:
+    """Rows of sets whose members lie too near to each other: cliques around some nodes, chosen demands around ``exact`` ones."""
     grid = form.grid
     assert grid is not None
     net = form.network(length)
@@ -208,7 +213,7 @@ def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generato
     members, demand, cost, ratio = cliques(node, between, grid)
     _, first = np.unique(np.sort(members, axis=1), axis=0, return_index=True)
     kept = first[ratio[first] < 1.0 - HOLDS]
-    few, between = grown(_some(form.n, EXACT, rng), 1.0 + BLUR * rng.random(form.n), net)
+    few, between = grown(_some(form.n, exact, rng), 1.0 + BLUR * rng.random(form.n), net)
     on_grid = np.maximum(0.0, between - grid.step) * grid.scale
     chosen, dear, short = dear_demands(few, on_grid, grid.links)
     worth = short < 1.0 - HOLDS
