@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from nmsolve.check.mapping.bounds.free_grid import Effort, least_cost
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.multilevel.coarsen import NEIGHBOURS, thinned
@@ -17,6 +18,7 @@ from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Style
 from nmsolve.heuristics.mapping.multilevel.graph import finest_graph
 from nmsolve.heuristics.mapping.multilevel.levels import groups_of
 from nmsolve.heuristics.mapping.multilevel.lines import lines_of
+from nmsolve.heuristics.mapping.multilevel.moves import balance, border, new_state
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
 from nmsolve.heuristics.mapping.multilevel.sections import Sections
 from nmsolve.heuristics.mapping.multilevel.threads import ALONE
@@ -49,6 +51,8 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
         _pack()  # what only mappings need that no repair can save
         _thin()  # what only dense networks need
         _combine()  # what only networks that separate need
+    if name == "spread":  # re-checks of demands that it chooses late in its time
+        least_cost(np.array([[0, 1], [1, 0]]), np.array([1, 1, 2, 2]), 2**50, Effort())
     if name == "m1-policy":
         measure_once()  # the rewards that only training asks for
     taken = []
@@ -79,7 +83,9 @@ def _thin() -> None:
 
 
 def _combine() -> None:
-    """Make two mappings of a small graph from scratch, and one within both; and one level by level, on a tree of cores."""
+    """Make two mappings of a small graph from scratch, and one within both; one level by level, on a tree of cores; and one that
+    does not fit, and is mended.
+    """
     problem = make_problem(_graph(600, False), load_machine("mesh:2x2"), balance=0.2)
     cycle = Cycle(finest_graph(problem), tree_of(problem), lambda: False)
     one, other = (cycle.from_scratch(Style(join=join), 1, ALONE) for join in (False, True))
@@ -89,6 +95,8 @@ def _combine() -> None:
     top = groups_of(board.distance)
     assert top is not None
     assert Sections(cycle.graph, board, top, lambda: False).mapping(1, 0.0, ALONE) is not None
+    crowded = new_state(cycle.graph, np.zeros(problem.n, np.int32), board.room)
+    balance(cycle.graph, board, crowded, border(cycle.graph, crowded.pos, ALONE), ALONE)
 
 
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
