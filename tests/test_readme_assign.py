@@ -15,6 +15,7 @@ COMMAND = "assign tests/data/onnx/mobilenet_v2.onnx --machine laptop-npu --run"
 #: Seconds of the run, and what the host made of the programs.
 MEASURED = (
     (r"\(stopped: gap, [\d.]+ s\)", "(stopped: gap)"),
+    (r", [\d.]+ s(?=\)[,.])", ""),
     (r"Executed: [\d.]+ ms in pieces, [\d.]+ ms as one model", "Executed"),
     (r"largest relative difference [\de.-]+", "small differences"),
 )

@@ -27,7 +27,7 @@ MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
              "if graph.one_row_per_node and not graph.on_disk:", "if False:"),
     Mutation("multilevel", "no V-cycles", _MANY + "multilevel_cycles", _H + "multilevel/mapper.py",
-             "CYCLES, MENDS = (0.62, 0.74, 0.86, 0.97),", "CYCLES, MENDS = (),"),
+             "CYCLES = (0.62, 0.74, 0.86, 0.97)", "CYCLES = ()"),
     Mutation("multilevel", "no two-phase moves", _MANY + "deep", _H + "multilevel/moves.py",
              "for number in range(1, rounds + 2):", "for number in range(1, 1):"),
     Mutation("multilevel", "no FM", _MANY + "deep", _H + "multilevel/fm.py",
