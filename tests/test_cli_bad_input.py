@@ -224,22 +224,6 @@ def test_all_workers_are_the_cores_of_this_machine(tmp_path: Path) -> None:
     assert report["inputs"]["workers"] == cores()
 
 
-@pytest.mark.parametrize("words", [(), ("--workers", "1")])
-def test_a_person_at_a_terminal_gets_all_cores(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Without a terminal, and where a number is given, it is that one."""
-    graph = str(write(tmp_path, graph_data()))
-    command = [*NMSOLVE, "map", graph, "--machine", "mesh:2x3", "-t", "2", *words]
-    other, terminal = os.openpty()
-    asked = {}
-    for where, stream in (("terminal", terminal), ("file", subprocess.DEVNULL)):
-        out = tmp_path / where
-        subprocess.run([*command, "--out", str(out)], stderr=stream, stdout=subprocess.DEVNULL, check=True)
-        asked[where] = json.loads((out / "report.json").read_text())["inputs"]["workers"]
-    os.close(terminal)
-    os.close(other)
-    assert asked == {"terminal": 1 if words else cores(), "file": 1}
-
-
 def test_engines_that_take_no_later_objective_are_refused_before_the_first(tmp_path: Path) -> None:
     """First fit knows no ceilings: its first answer was found, then lost."""
     words = ("--machine", "mesh:2x3", "--objective", "hops,max-link", "--engines", "first-fit")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -13,8 +12,6 @@ import typer.core
 from nmsolve.cli.completion import COMPLETED
 from nmsolve.cli.sections import App
 from nmsolve.cli.table import COMMANDS, GROUPS, Command
-from nmsolve.kinds.options import Workers
-from nmsolve.model.host import cores
 from nmsolve.model.lookup import named
 from nmsolve.model.version import VERSION
 
@@ -80,29 +77,18 @@ def as_typer_has_it(command: Command) -> Callable[..., None]:
     """Return a function with the fields of the options as its parameters; it runs the command, and ends with its exit code."""
     options = named(command.options)
 
-    hints = get_type_hints(options, localns={"typer": typer}, include_extras=True)
-
     def body(**given: Any) -> None:
-        if "workers" in given and given["workers"] is None:
-            given["workers"] = _workers(given["cluster"])
         raise typer.Exit(command.call(options(**given)))
 
+    hints = get_type_hints(options, localns={"typer": typer}, include_extras=True)
     signature = inspect.signature(options)
     parameters = [
-        p.replace(
-            annotation=_annotation(hints[name], name), default=None if hints[name] == Workers else p.default
-        )
-        for name, p in signature.parameters.items()
+        p.replace(annotation=_annotation(hints[name], name)) for name, p in signature.parameters.items()
     ]
     body.__doc__ = options.__doc__
     body.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     body.__annotations__ = {p.name: p.annotation for p in parameters}
     return body
-
-
-def _workers(cluster: str | None) -> int:
-    """Return how many search if no number is given: a person who waits at a terminal gets all cores; scripts stay repeatable."""
-    return cores() if cluster is None and sys.stderr.isatty() else 1
 
 
 def _annotation(hint: Any, name: str) -> Any:

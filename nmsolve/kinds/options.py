@@ -55,7 +55,7 @@ TimeLimit = A[str, Option("--time-limit", "-t", callback=_time, help="Wall-clock
 Gap = A[str | None, Option(help="Stop once this gap is proved: 0.05 or 5%.")]
 Seed = A[int, Option(help="Seed for all random choices.")]
 Workers = A[int, Option(parser=number_of_workers, metavar="N|all", help="Cores that search at the same time, with engines of "
-                        "their own or threads of one; all: every core of this machine. [default: all at a terminal, else 1]")]
+                        "their own or threads of one; all: every core of this machine.")]
 Cluster = A[str | None, Option(help="Ray cluster whose cores are the workers: auto (the one that this machine is part of), "
                                "HOST:PORT, or local.")]
 Engines = A[str | None, Option(help="Comma-separated engines to run. [default: chosen automatically]")]

@@ -286,8 +286,7 @@ def searched(task: Task[S], options: Options) -> tuple[Result[S], IntArray | Non
         incumbent = Incumbent(
             task.checker, budget, options.observers, options.gap, options.enough, task.exact
         )
-        several = f", {options.workers} workers" if options.workers > 1 else ""
-        incumbent.record("start", "", task.words(options.seed) + several)
+        incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
         keeper = Keeper(incumbent, budget, partial(run.keep, task))
         try:
