@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,13 @@ def test_the_page_of_a_makespan_has_no_empty_columns(
         head = page[page.index("Why is this operator here?") :]
         assert code == 0 and ('<th class="n">transfer</th>' in head) == parts
         assert "µs" in error and "ps" not in error
+
+
+@pytest.mark.parametrize("bound", [(), ("--bind", "batch=1,seq=16")])
+def test_without_the_packages_of_onnx_one_line_says_what_to_install(
+    bound: tuple[str, ...], call: Called, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("onnx", "sympy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    words = "reading ONNX models needs the package onnx; expected pip install 'nmsolve[onnx]'"
+    refused(call, "assign", LOOP, "-m", "laptop-npu", *bound, "--out", tmp_path / "o", words=words)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from nmsolve.model.bound import INFEASIBLE, EngineShare, Result
+from nmsolve.model.bound import GIVEN, INFEASIBLE, EngineShare, Result
 from nmsolve.report.figures import percent
 
-#: What offers an answer that was there before the search, and bounds from before.
-GIVEN = ("start", "warm-start", "before")
 #: How a status begins of an engine that did not run.
 LEFT_OUT = ("refused", "not run", INFEASIBLE)
 #: Differences relative to the objective that are rounding.

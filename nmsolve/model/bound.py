@@ -152,6 +152,8 @@ class Event:
     text: str = ""
 
 
+#: Engines of a run's events that offer a given answer, or bounds from before.
+GIVEN = ("start", "warm-start", "before")
 #: Status of an engine that proved that there is no solution.
 INFEASIBLE = "infeasible"
 

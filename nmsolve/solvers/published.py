@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.bound import Event, Result
+from nmsolve.model.bound import GIVEN, Event, Result
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.bounding import bounding
 from nmsolve.solvers.run import Options, Task, searched
@@ -17,8 +17,6 @@ from nmsolve.solvers.search.incumbent import Observer
 S = TypeVar("S")
 #: Part of the time that a method may take; most need far less.
 METHOD_PART = 0.75
-#: What offers a given answer, or bounds from before.
-GIVEN = ("start", "warm-start", "before")
 
 
 def solve(task: Task[S], options: Options) -> Result[S]:

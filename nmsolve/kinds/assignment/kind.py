@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,8 @@ class AssignKind(WholeKind):
 
         twice = bool(o.bind) and o.pareto is None and o.model.suffix.lower() == ".onnx"
         if twice:
-            import sympy  # noqa: F401 -- once: the two processes that read the model are copies of this one, which needs it, too
+            with suppress(ImportError):  # what reads the model says what is missing
+                import sympy  # noqa: F401 -- once: the two processes that read it are copies of this one, which needs it, too
         given = self.state(inputs)
         return replace(given, unbound=unbound_model(o.model)) if twice else given
 

@@ -20,7 +20,7 @@ def exchanges(
     Returns
     -------
     own : (n, K) the change for the node alone
-    both : (n, K) also for those on the core, who come to where the node was: the mean over them; nobody comes if there is room
+    both : (n, K) also for those on the core, who come to where the node was: the mean over them; none comes if there is room
     target : (n, K) core, -1 where the node may not be
     cost : (n,) traffic times distance of every node
     """

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
-from scipy.sparse.linalg import ArpackError, eigsh
 
+from nmsolve.heuristics.mapping.placement.spectral import smoothest
 from nmsolve.hw.deltas import arcs
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import FloatArray, IntArray
@@ -85,16 +85,10 @@ def smooth_axes(traffic: Traffic, nodes: IntArray) -> FloatArray:
     normal = csr_array(diags_array(root) @ inside @ diags_array(1.0 / root))
     if len(nodes) < 3 or normal.nnz == 0:
         return out
-    if len(nodes) <= DENSE:
-        values, vectors = np.linalg.eigh(normal.toarray())
-    else:
-        begin = np.random.default_rng(0).random(len(nodes)) + 0.5
-        try:
-            values, vectors = eigsh(normal, k=3, which="LA", v0=begin, tol=1e-3)
-        except ArpackError:
-            return out
-    smooth = np.argsort(-values, kind="stable")[1:3]
-    found = (vectors[:, smooth] / root[:, None]).T
+    vectors = smoothest(normal, 2, DENSE)
+    if vectors is None:
+        return out
+    found = (vectors / root[:, None]).T
     peak = np.take_along_axis(found, np.abs(found).argmax(axis=1)[:, None], axis=1)
     out[:] = found * np.where(peak < 0, -1.0, 1.0) / np.maximum(np.abs(peak), 1e-12)
     return out

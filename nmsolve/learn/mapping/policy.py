@@ -97,7 +97,7 @@ class Seen(NamedTuple):
     Attributes
     ----------
     laplacian : (N, m) -> (N, m), what a node has less the mean of its neighbours (M1.2)
-    held : (N, m) -> (C + 1, m), the mean over the nodes on every core; zeros where nobody is, and last, for no core
+    held : (N, m) -> (C + 1, m), the mean over the nodes on every core; zeros for an empty core, and last, for no core
     wanted : (N, K) -> (C + 1,), the sum over the nodes that weigh a core, in parts of what it holds
     features : (N, FEATURES + STATE); nearby : (N, K, NEARBY - 2)
     target : (N, K) cores of the moves, C where there is none; barred : (N, K) 1 there, else 0

@@ -150,7 +150,7 @@ def credits(
     own = paid.mean(axis=0) - paid
     holder = np.full(task.board.problem.cores, -1)
     holder[core] = np.arange(len(core))
-    partner, there = holder[likely], holder[found]  # -1 nobody
+    partner, there = holder[likely], holder[found]  # -1: none
     with_partner = np.where((partner >= 0) & (likely != core), own[:, partner], 0.0)
     others = np.take_along_axis(own, np.maximum(there, 0), axis=1)
     with_others = np.where((there >= 0) & (found != core) & (found != likely), others, 0.0)

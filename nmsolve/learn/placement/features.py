@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
-from scipy.sparse.linalg import ArpackError, eigsh
 
+from nmsolve.heuristics.mapping.placement.spectral import smoothest
 from nmsolve.hw.deltas import arcs
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import FloatArray
@@ -62,16 +62,10 @@ def _axes(matrix: csr_array, load: FloatArray) -> FloatArray:
     out = np.zeros((AXES, n))
     side = diags_array(1 / np.sqrt(load))
     normal = side @ matrix @ side
-    if n <= DENSE:
-        values, vectors = np.linalg.eigh(normal.toarray())
-    else:
-        begin = np.random.default_rng(0).random(n) + 0.5
-        try:
-            values, vectors = eigsh(normal, k=AXES + 1, which="LA", v0=begin, tol=1e-3)
-        except ArpackError:
-            return out
-    smooth = np.argsort(-values, kind="stable")[1 : AXES + 1]
-    found = (vectors[:, smooth] / np.sqrt(load)[:, None]).T
+    vectors = smoothest(normal, AXES, DENSE)
+    if vectors is None:
+        return out
+    found = (vectors / np.sqrt(load)[:, None]).T
     found *= np.sqrt(n) / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
     peak = found[np.arange(len(found)), np.abs(found).argmax(axis=1)]
     out[: len(found)] = found * np.where(peak < 0, -1.0, 1.0)[:, None]

@@ -8,6 +8,8 @@ keeps and from a high one often misses.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.data import PlacementData
@@ -28,19 +30,34 @@ def spectral_axes(data: PlacementData) -> FloatArray | None:
     if not data.separable or len(data.domains) > 1 or data.n < LEAST_NODES or lines < LEAST_LINES:
         return None
     from scipy.sparse import csr_array, diags_array
-    from scipy.sparse.linalg import ArpackError, eigsh
 
     traffic = csr_array((data.weights, data.indices, data.indptr), shape=(data.n, data.n))
     load = np.maximum(traffic.sum(axis=1), 1e-12 * float(data.weights.sum()) + 1e-300)
     scale = diags_array(1 / np.sqrt(load))
-    begin = np.random.default_rng(0).random(data.n) + 0.5
-    try:
-        values, vectors = eigsh(scale @ traffic @ scale, k=3, which="LA", v0=begin, tol=TOLERANCE)
-    except ArpackError:
+    vectors = smoothest(scale @ traffic @ scale, 2)
+    if vectors is None:
         return None
-    smooth = np.argsort(-values)[1:3]
-    axes = (vectors[:, smooth] / np.sqrt(load)[:, None]).T
+    axes = (vectors / np.sqrt(load)[:, None]).T
     return np.argsort(np.argsort(axes, axis=1, kind="stable"), axis=1, kind="stable").astype(np.float64)
+
+
+def smoothest(normal: Any, count: int, dense: int = 0) -> FloatArray | None:
+    """Return (n, count) eigenvectors of a symmetric sparse matrix (n, n): of the largest eigenvalues but the very largest one.
+
+    Fewer where the matrix is smaller; None if they are not found. ``dense``: up to this many rows the whole matrix is taken.
+    """
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    n = normal.shape[0]
+    if n <= dense:
+        values, vectors = np.linalg.eigh(normal.toarray())
+    else:
+        begin = np.random.default_rng(0).random(n) + 0.5
+        try:
+            values, vectors = eigsh(normal, k=count + 1, which="LA", v0=begin, tol=TOLERANCE)
+        except ArpackError:
+            return None
+    return np.asarray(vectors[:, np.argsort(-values, kind="stable")[1 : count + 1]])
 
 
 def spectral_start(data: PlacementData, axes: FloatArray) -> IntArray:
