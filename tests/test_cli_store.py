@@ -78,7 +78,8 @@ def test_eigenvalue_bounds_are_found_and_re_checked_on_disk(net: Path) -> None:
     certificates = json.loads((out / "certificates.json").read_text())
     certificates["bounds"][0]["certificate"]["eigenvalues"][-1] *= 100
     (out / "certificates.json").write_text(json.dumps(certificates))
-    assert "FAILED  bound joint" in run("verify", out, "--bound", "--memory", least, code=1).stdout
+    said = run("verify", out, "--bound", "--memory", least, "-t", "10m", code=1).stdout
+    assert "FAILED  bound joint" in said
 
 
 def test_what_cannot_be_re_checked_from_disk_is_named(mapped: tuple[Path, str], net: Path) -> None:

@@ -21,8 +21,8 @@ from test_search_child import children_of, wait_until_gone
 from nmsolve.cli import main as main_module
 from nmsolve.kinds.time_left import OutOfTime
 
-#: Seconds between a signal and the end, without those in which the process waited for a processor: one is promised, the
-#: rest is for slow processors.
+#: Seconds between a signal and the end, without those in which the process or its children (the page is drawn in one) waited for
+#: a processor: one is promised, the rest is for slow processors.
 PROMISE = 3.0
 
 
@@ -73,13 +73,16 @@ def interrupted(
                 break
         time.sleep(wait)
         kids = children_of(process.pid)
-        begun, before = time.monotonic(), waited(process.pid)
+        ids = [process.pid, *kids]
+        before = {k: waited(k) for k in ids}
+        begun, after_signal = time.monotonic(), dict(before)
         process.send_signal(number)
-        after_signal = before
         while process.poll() is None:
-            after_signal = waited(process.pid) or after_signal
-            time.sleep(0.005)
-        spent = time.monotonic() - begun - (after_signal - before)
+            ids = [process.pid, *children_of(process.pid)]
+            after_signal |= {k: seconds for k in ids if (seconds := waited(k))}
+            time.sleep(0.02)
+        lost = sum(seconds - before.get(k, 0.0) for k, seconds in after_signal.items())
+        spent = time.monotonic() - begun - lost
         said += process.stdout.read()
     wait_until_gone(kids)
     return process.returncode, said, spent
