@@ -172,11 +172,11 @@ class Portfolio:
             self._close()
 
     def _needed(self, step: Step) -> bool:
-        """Return True if time is up before there is an answer, and the step takes milliseconds to give one."""
+        """Return True if the run ends, by time or a signal, before there is an answer, and the step gives one in milliseconds."""
         known = self._incumbent.lifted is not None or self._incumbent.infeasible
-        late = self._budget.over() and not self._budget.interrupted and not self._budget.starved
+        ends = self._budget.over() and not self._budget.starved
         quick = step.quick and step.engine.finds != "bounds" and step.engine.name not in self.endings
-        return late and quick and not known
+        return ends and quick and not known
 
     def _begin(self) -> bool:
         """Start the next turn if a worker is free. Return False if none was started."""
