@@ -62,6 +62,34 @@ def test_transfers_are_latency_and_bytes_over_bandwidth_and_weights_cost_nothing
     assert stated.tensors[x] == (0,) and f.users(w).tolist() == [1]
 
 
+def test_scalars_of_a_host_come_with_the_start_of_a_kernel() -> None:
+    """A shape that the host works out and a number of the caller take no time to get to the accelerator. They do on their way
+    back, and so does what the body of control flow makes.
+    """
+    s = Sketch("shaped")
+    x, step = s.input(1, 1000, name="x"), s.input(name="step")
+    shape = s.op("Shape", [x], (2,), dtype="int64", name="shape")
+    wide = s.op("Mul", [shape, shape], (2,), dtype="int64", name="wide")
+    y = s.op("Expand", [x, wide], (1, 1000), name="grown")
+    stated = state_assignment(s.graph(s.op("Mul", [y, step], (1, 1000), name="scaled")), two())
+    f = stated.problem.flows
+    for t in [flow_of(stated, "step"), *np.flatnonzero(f.source == row(stated, "wide")).tolist()]:
+        assert f.time[t, 0, 1] == 0 and f.time[t, 1, 0] > 3 * US and f.energy[t, 0, 1] > 0
+    assert f.time[flow_of(stated, "x"), 0, 1] == 7 * US
+    body, s = Sketch("body"), Sketch("grown")
+    body.input(dtype="int64", name="turn")
+    on, state = body.input(dtype="bool", name="on"), body.input(name="state")
+    doubled = body.op("Add", [state, state], (), name="double")
+    factor = s.op(
+        "Loop", [s.constant(3), -1, s.input(name="step")], (), name="loop", bodies=(body.graph(on, doubled),)
+    )
+    stated = state_assignment(
+        s.graph(s.op("Mul", [s.input(1, 1000), factor], (1, 1000), name="scaled")), two()
+    )
+    made = np.flatnonzero(stated.problem.flows.source == row(stated, "loop/body/double"))
+    assert len(made) and (stated.problem.flows.time[made, 0, 1] >= 3 * US).all()
+
+
 def test_fusion_saves_a_launch_and_the_bytes_between() -> None:
     """One launch, and the 2,000 bytes of the product neither written nor read: 5 us on the host, 2.4 us on the accelerator."""
     p = state_assignment(layer(), two()).problem

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from nmsolve.hw.assignment.steps import Flow, Path, Program, Step
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.binding import bind, bound_graph, require_symbols, symbols_of
-from nmsolve.model.operators.classes import CONTROL, SHAPE_ONLY
+from nmsolve.model.operators.classes import CONTROL, SHAPE_ONLY, tensor_class
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import Operator, OperatorGraph
 from nmsolve.model.operators.sizes import bytes_of
@@ -236,8 +236,13 @@ class _Flattening:
         key = (origin.source, path, origin.runs, origin.moved, origin.kept)
         flow = self.flows.get(key)
         if flow is None:
-            name = origin.scope.label + origin.scope.graph.tensors[origin.tensor].name
-            flow = Flow(name, path, origin.source, since, origin.held, origin.moved, origin.runs, origin.kept)
+            scope, maker = origin.scope, self.steps[origin.source]
+            tensor = scope.graph.tensors[origin.tensor]
+            early = not scope.path and not (maker.operator and maker.operator.bodies)
+            flow = Flow(
+                scope.label + tensor.name, path, origin.source, since, origin.held, origin.moved, origin.runs, origin.kept,
+                parameter=early and tensor_class(tensor) == "scalar",
+            )  # fmt: skip
             self.flows[key] = flow
         flow.since, flow.held = min(flow.since, since), max(flow.held, origin.held)
         flow.users[position] = max(flow.users.get(position, 0), until, position)

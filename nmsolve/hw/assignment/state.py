@@ -321,7 +321,8 @@ def flows_of(program: Program, machine: ProcessorMachine) -> Flows:
     """Return the tensors of a program with the time and energy of bringing them from site to site.
 
     ``time = runs * (latency + bytes / bandwidth)`` summed over the links of the way; what control flow tells a site costs the way
-    there and back and the interruption of what runs there; what stands is brought before the run, for nothing.
+    there and back and the interruption of what runs there; what stands is brought before the run, for nothing. A scalar that a
+    host made outside control flow goes to an accelerator with the start of a kernel, in no time of its own.
     """
     ways, sites = machine.ways, machine.units.sites
     held = sum(f.held for f in program.flows)
@@ -340,7 +341,14 @@ def flows_of(program: Program, machine: ProcessorMachine) -> Flows:
     )
     away = ~np.eye(sites, dtype=bool)
     round_trip = (ways.latency + ways.latency.T + stop) * away
-    time = runs * np.where(control, round_trip, ways.latency + moved * ways.per_byte)
+    hosts = np.zeros(sites, bool)
+    hosts[machine.units.site[machine.units.host]] = True
+    accelerators = np.zeros(sites, bool)
+    accelerators[machine.units.site[~machine.units.host]] = True
+    passed = np.array([f.parameter for f in program.flows], bool)[:, None, None] & np.outer(
+        hosts, accelerators
+    )
+    time = runs * np.where(control, round_trip, np.where(passed, 0.0, ways.latency + moved * ways.per_byte))
     energy = runs * moved * ways.energy
     users = [sorted(f.users.items()) for f in program.flows]
     return Flows(

@@ -51,6 +51,7 @@ class Flow:
     runs : transfers in one inference, to every site that needs it
     kept : it stands
     control : it is a round trip: control flow stops what runs at a site, and goes on
+    parameter : a scalar made outside control flow: a host passes it with the start of a kernel (M3.6)
     users : step -> last position at which it needs the tensor
     """
 
@@ -63,6 +64,7 @@ class Flow:
     runs: float
     kept: bool = False
     control: bool = False
+    parameter: bool = False
     users: dict[int, int] = field(default_factory=dict)
 
 
