@@ -24,12 +24,13 @@ from nmsolve.learn.mapping.engine import M1Policy, greedy, m1_model, placements
 from nmsolve.learn.mapping.exchange import exchanges
 from nmsolve.learn.mapping.features import node_features, smooth_axes, traffic_of
 from nmsolve.learn.mapping.policy import LEAST_LOG, Size, draw, first_arrays, gaussians, probabilities
-from nmsolve.learn.mapping.reward import Rewards, Terms, terms_of
+from nmsolve.learn.mapping.reward import Rewards
 from nmsolve.learn.mapping.rounds import Rounds
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.objectives import RewardTerms, reward_terms
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import make_problem, solve
@@ -277,38 +278,39 @@ def test_the_reward_in_training_is_the_published_one_with_more_terms(casts: bool
     graph, machine = random_graph(7, 12, 40, casts), Machine("m", (1, 1), (3, 4))
     rng = np.random.default_rng(2)
     core = np.stack([rng.permutation(12) for _ in range(6)])
-    for terms in (Terms(), Terms(horizontal=2.0, vertical=0.5, deadlock=0.25)):
+    for terms in (RewardTerms(), RewardTerms(horizontal=2.0, vertical=0.5, deadlock=0.25)):
         expected = [-reward_loss(graph, machine, c, terms) for c in core]
         assert Rewards(graph, machine, terms)(core) == pytest.approx(expected)
     row, col = np.divmod(core, 4)
     source = np.repeat(graph.source, np.diff(graph.indptr))
     down, across = (np.abs(a[:, source] - a[:, graph.targets]) for a in (row, col))
     none = {"horizontal": 0.0, "vertical": 0.0}
-    assert Rewards(graph, machine, Terms(**none, hops=2.0))(core) == pytest.approx(
+    assert Rewards(graph, machine, RewardTerms(**none, hops=2.0))(core) == pytest.approx(
         -2 * (down + across) @ graph.weights
     )
     single = (down == 0) | (across == 0)
-    assert Rewards(graph, machine, Terms(**none, faults=1.0))(core) == pytest.approx(
+    assert Rewards(graph, machine, RewardTerms(**none, faults=1.0))(core) == pytest.approx(
         -(single @ graph.weights)
     )
-    own = Rewards(graph, machine, Terms(**none), (lambda c: c[:, 0].astype(float),))
+    own = Rewards(graph, machine, RewardTerms(**none), (lambda c: c[:, 0].astype(float),))
     assert own(core) == pytest.approx(-core[:, 0].astype(float))
 
 
 def test_weights_of_terms_from_text() -> None:
     assert (
-        terms_of(" deadlock=0, faults = 0.5 ") == Terms(deadlock=0.0, faults=0.5) and terms_of("") == Terms()
+        reward_terms(" deadlock=0, faults = 0.5 ") == RewardTerms(deadlock=0.0, faults=0.5)
+        and reward_terms("") == RewardTerms()
     )
     for text in ("speed=1", "hops", "hops=fast", "hops=-1", "hops=nan"):
         with pytest.raises(InputError):
-            terms_of(text)
+            reward_terms(text)
 
 
 def test_a_nodes_payments_are_the_published_ones() -> None:
     """``max(left, right) + max(up, down)`` of the node itself (M1.7), in sum the reward of the whole."""
     graph, machine = random_graph(8, 12, 30, casts=False), Machine("m", (1, 1), (3, 4))
     core = np.random.default_rng(2).permutation(12)[None]
-    rewards = Rewards(graph, machine, Terms())
+    rewards = Rewards(graph, machine, RewardTerms())
     found = rewards.by_node(core)[0]
     row, col = np.divmod(core[0], 4)
     for u in range(12):

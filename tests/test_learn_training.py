@@ -156,11 +156,11 @@ def test_credit_is_what_an_exchange_changes_for_both_nodes() -> None:
     """Of placements that differ by one exchange, both nodes get what both gain, whether most draws make it or not."""
     pytest.importorskip("torch")
     from nmsolve.learn.mapping.policy import Size
-    from nmsolve.learn.mapping.reward import Terms
     from nmsolve.learn.mapping.train import Settings, credits, task_of
     from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.objectives import RewardTerms
 
-    how = Settings(terms=Terms(0.0, 0.0, 0.0, 1.0))
+    how = Settings(terms=RewardTerms(0.0, 0.0, 0.0, 1.0))
     task = task_of("mesh-geo", 1, Machine("m", (1, 1), (4, 4)), Size(), how.terms)
     core = np.random.default_rng(1).permutation(16)
     swapped = core.copy()

@@ -88,7 +88,9 @@ def test_fewer_prohibited_directions_are_a_lower_loss() -> None:
     problem = some_problem(3)
     core, values = np.arange(6), []
     for rule in ("xy", "west-first", "WS"):
-        held = replace(problem, turns=turn_set(rule, problem.machine))
+        held = replace(
+            problem, turns=turn_set(rule, problem.machine), terms=RewardTerms(hops=0.5, faults=0.25)
+        )
         values.append(objective_value(held, core))
         assert walked_objective(held, core) == pytest.approx(values[-1], rel=1e-12)
         state = build(held, core)
@@ -96,7 +98,7 @@ def test_fewer_prohibited_directions_are_a_lower_loss() -> None:
         assert value(state) == pytest.approx(values[-1], rel=1e-12)
         for bound in exchange_bounds(held, BoundContext(seconds=0.1, core=core)):
             assert bound.value <= values[-1] and check_bound(held, bound, core).ok
-    assert values[0] == objective_value(problem, core) > values[1] > values[2]
+    assert values[0] == objective_value(replace(problem, terms=held.terms), core) > values[1] > values[2]
 
 
 @FAST
@@ -104,8 +106,20 @@ def test_fewer_prohibited_directions_are_a_lower_loss() -> None:
 def test_verifier_and_evaluator_agree(machine, graph, seed, rule) -> None:
     core = np.random.default_rng(seed).integers(0, machine.size, graph.n)
     turns = turn_set(rule, machine) if rule else None
-    found = walked_reward(BetweenCores(graph, machine, core), machine, turns=turns)
-    assert found == pytest.approx(reward_loss(graph, machine, core, turns=turns), rel=1e-12)
+    for terms in (RewardTerms(), RewardTerms(0.5, 2.0, 0.3, hops=0.5, faults=3.0)):
+        found = walked_reward(BetweenCores(graph, machine, core), machine, terms, turns)
+        assert found == pytest.approx(reward_loss(graph, machine, core, terms, turns), rel=1e-12)
+
+
+def test_terms_that_users_add() -> None:
+    """A message over two links along a row, one round a corner: three hops, and one has a single shortest route."""
+    graph = LogicGraph.from_edges(3, [0, 0], [1, 2], [2.0, 5.0])
+    board, core = Machine("board", (1, 1), (2, 3)), np.array([0, 2, 4])
+    plain = reward_loss(graph, board, core)
+    assert reward_loss(graph, board, core, RewardTerms(hops=0.5)) == plain + 0.5 * (2 * 2 + 5 * 2)
+    assert reward_loss(graph, board, core, RewardTerms(faults=3.0)) == plain + 3 * 2
+    ring, half = Machine("ring", (1, 1), (4, 4), torus=True), np.array([0, 2, 1])  # half round: two ways
+    assert reward_loss(graph, ring, half, RewardTerms(faults=1.0)) == reward_loss(graph, ring, half) + 5
 
 
 def test_it_is_the_reward_of_the_routing_problem() -> None:
@@ -125,7 +139,8 @@ def test_moves_keep_the_state_exact(torus: bool, room: int) -> None:
     """What is kept equals the objective after every move; equal multicast flows count once."""
     rng = np.random.default_rng(room)
     for seed in range(6):
-        problem = replace(some_problem(seed, 9, (3, 4), torus), node_limit=room)
+        terms = RewardTerms(hops=0.5, faults=2.0) if seed % 2 else RewardTerms()
+        problem = replace(some_problem(seed, 9, (3, 4), torus), node_limit=room, terms=terms)
         state = build(problem, rng.integers(0, 12, 9))
         reset(state)
         for _ in range(40):
@@ -170,7 +185,7 @@ def test_bounds_hold_with_dead_links_tori_weights_and_several_nodes_per_core() -
         for problem in (
             replace(plain, machine=machine),
             replace(plain, node_limit=3),
-            replace(plain, terms=RewardTerms(2.0, 0.5, 0.1)),
+            replace(plain, terms=RewardTerms(2.0, 0.5, 0.1, hops=1.5, faults=0.5)),
         ):
             bound = max((b.value for b in exchange_bounds(problem, BoundContext(seconds=0.1))), default=0.0)
             for _ in range(60):
@@ -234,7 +249,7 @@ def test_the_command_weighs_the_terms_and_verify_recomputes_them(tmp_path: Path,
     edges.write_text("source,target,weight\n0,1,2\n0,2,2\n3,1,3\n3,5,3\n4,5,1\n", "utf-8")
     common = ("map", edges, "--multicast", "--machine", "mesh:2x3", "--balance", "0", "-t", "1", "--plain")
     values = {}
-    for terms in (None, "deadlock=0", "vertical=3", "west-first"):
+    for terms in (None, "deadlock=0", "vertical=3", "hops=1,faults=2", "west-first"):
         out = tmp_path / str(terms)
         told = ("--prohibit-turns", terms) if terms == "west-first" else ("--reward", terms) if terms else ()
         code, _, said = call(*common, "--objective", "reward", *told, "--out", out)
@@ -247,10 +262,11 @@ def test_the_command_weighs_the_terms_and_verify_recomputes_them(tmp_path: Path,
         (out / "report.json").write_text(json.dumps(report), "utf-8")
         assert call("verify", out)[0] == 1
     assert values["deadlock=0"] < values["west-first"] < values[None] <= values["vertical=3"]
+    assert values["hops=1,faults=2"] > values[None]
     out = tmp_path / "no"
     for told, text in (
         (("--reward", "deadlock=0"), "--objective reward"),
-        (("--objective", "reward", "--reward", "faults=1"), "no term 'faults'"),
+        (("--objective", "reward", "--reward", "stairs=1"), "no term 'stairs'"),
         (("--objective", "reward", "--reward", "vertical=-1"), "vertical is -1"),
     ):
         code, _, said = call(*common, *told, "--out", out)

@@ -29,11 +29,13 @@ def walked_reward(
 ) -> float:
     """Return the objective ``reward`` of the messages of a mapping, on the machine's own routes, which obey ``turns``."""
     flows = _flows(cores, machine)
-    loss = exchange_loss(flows, machine, terms)
+    loss, added = exchange_loss(flows, machine, terms), _added(flows, machine, terms)
     channels = _walked_channels([(p, goals) for p, goals in flows if len(goals) > 1], machine)
     if not channels:
-        return loss
-    return loss * math.exp(min(500.0, terms.deadlock * forbidden_directions(machine, turns) / channels))
+        return loss + added
+    return (
+        loss * math.exp(min(500.0, terms.deadlock * forbidden_directions(machine, turns) / channels)) + added
+    )
 
 
 def exchange_loss(flows: dict[Flow, float], machine: Machine, terms: RewardTerms = PUBLISHED) -> float:
@@ -44,6 +46,24 @@ def exchange_loss(flows: dict[Flow, float], machine: Machine, terms: RewardTerms
     right, left, down, up = sums
     loss = terms.horizontal * math.fsum(np.maximum(left, right))
     return loss + terms.vertical * math.fsum(np.maximum(up, down))
+
+
+def _added(flows: dict[Flow, float], machine: Machine, terms: RewardTerms) -> float:
+    """Return the terms that are added to the product: traffic times distance, and traffic with one shortest route alone."""
+    if not terms.hops and not terms.faults:
+        return 0.0
+    paid = []
+    rows, cols = machine.rows, machine.cols
+    for (p, goals), rate in flows.items():
+        for q in goals:
+            steps, routes = 0, 1
+            for length, straight in ((cols, abs(p % cols - q % cols)), (rows, abs(p // cols - q // cols))):
+                back = length - straight if machine.torus and length > 2 else straight + length
+                least = min(straight, back)
+                steps += least
+                routes *= math.comb(steps, least) * (2 if straight == back else 1)
+            paid.append(rate * (terms.hops * steps + terms.faults * (routes == 1)))
+    return math.fsum(paid)
 
 
 def _batches(flows: dict[Flow, float]) -> Iterator[list[tuple[Flow, float]]]:

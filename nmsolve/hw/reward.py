@@ -11,11 +11,15 @@ summed over all cores, because M1 rewards whole layouts (M1.8). Decided where th
   take. The directions are those of the problem's turns, which routes obey, else those of XY: 4, and 2 for a rule with one turn
   per cycle (:meth:`nmsolve.model.turns.TurnSet.directions`). The channels are those of the trees of all flows with several
   remote cores; messages from one core to the same cores are one flow. Without such flows the ratio is 0.
+* The text says that users may add terms, one for fault tolerance among them, without a formula. Here ``hops`` is traffic times
+  distance, and ``faults`` traffic between cores of one row or column: it has a single shortest route, which one dead link breaks.
+  Both are added to the product. As published, there is neither.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +32,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.turns import TurnSet, turn_set
-from nmsolve.model.types import AnyArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Largest exponent that counts: beyond it values would leave the range of numbers and could not be compared.
 MOST_RATIO = 500.0
@@ -40,25 +44,53 @@ def exchange_loss(machine: Machine, flows: Flows, terms: RewardTerms = PUBLISHED
     ``left`` of a core is the traffic that it exchanges with cores to its left times their distance in columns; the other three
     the same with rows for up and down. On a torus the shorter way round counts, of two equal ones that of growing numbers.
     """
-    source, target = (
-        np.repeat(flows.source, np.diff(flows.indptr)).astype(np.int64),
-        flows.targets.astype(np.int64),
-    )
-    rate = np.repeat(flows.rate, np.diff(flows.indptr))
-    cols, out = machine.cols, 0.0
-    for weight, length, a, b in (
-        (terms.horizontal, cols, source % cols, target % cols),
-        (terms.vertical, machine.rows, source // cols, target // cols),
-    ):
-        way = b - a
-        if machine.torus and length > 2:
-            way = (way + (length - 1) // 2) % length - (length - 1) // 2
+    source, target, rate = _pairs(flows)
+    out = 0.0
+    for weight, way in zip((terms.horizontal, terms.vertical), _ways(machine, source, target), strict=True):
         up, down = np.zeros(machine.size), np.zeros(machine.size)
         for core, far in ((source, way), (target, -way)):
             up += np.bincount(core, rate * np.maximum(far, 0), machine.size)
             down += np.bincount(core, rate * np.maximum(-far, 0), machine.size)
         out += weight * float(np.maximum(up, down).sum())
     return out
+
+
+def added_terms(machine: Machine, flows: Flows, terms: RewardTerms) -> float:
+    """Return ``hops * traffic times distance in lines + faults * traffic with a single shortest route``."""
+    if terms.hops == terms.faults == 0.0:
+        return 0.0
+    source, target, rate = _pairs(flows)
+    across, along = _ways(machine, source, target)
+    out = terms.hops * float((rate * (np.abs(across) + np.abs(along))).sum())
+    # half round a ring there are two ways of the same length
+    opposite = (machine.torus & (2 * np.abs(across) == machine.cols) & (machine.cols > 2)) | (
+        machine.torus & (2 * np.abs(along) == machine.rows) & (machine.rows > 2)
+    )
+    return out + terms.faults * float(rate[((across == 0) != (along == 0)) & ~opposite].sum())
+
+
+def _pairs(flows: Flows) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return source, target and rate of every pair of cores that exchange something."""
+    size = np.diff(flows.indptr)
+    return (
+        np.repeat(flows.source, size).astype(np.int64),
+        flows.targets.astype(np.int64),
+        np.repeat(flows.rate, size),
+    )
+
+
+def _ways(machine: Machine, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
+    """Return columns and rows from cores to others; on a ring the shorter way, of two equal ones the growing one."""
+    ways = []
+    for length, a, b in (
+        (machine.cols, source % machine.cols, target % machine.cols),
+        (machine.rows, source // machine.cols, target // machine.cols),
+    ):
+        way = b - a
+        if machine.torus and length > 2:
+            way = (way + (length - 1) // 2) % length - (length - 1) // 2
+        ways.append(way)
+    return ways[0], ways[1]
 
 
 def multicast_channels(flows: Flows, routes: Routes) -> int:
@@ -97,15 +129,16 @@ def reward_loss(
     """
     require_board(machine)
     flows = flows_of(graph, core, machine.size)
-    loss = exchange_loss(machine, flows, terms)
+    loss, added = exchange_loss(machine, flows, terms), added_terms(machine, flows, terms)
     if loss == 0.0 or not flows.multicast:
-        return loss
+        return loss + added
     casts = _multicast(flows)
-    return loss * deadlock_factor(
+    factor = deadlock_factor(
         prohibited_directions(machine, turns),
         multicast_channels(casts, walked_routes(machine, casts)),
         terms.deadlock,
     )
+    return loss * factor + added
 
 
 def problem_reward(problem: MappingProblem, core: AnyArray) -> float:
@@ -115,7 +148,7 @@ def problem_reward(problem: MappingProblem, core: AnyArray) -> float:
 
 def reward_lattice(problem: MappingProblem) -> float:
     """1 if the objective ``reward`` only has whole values: whole traffic, no multicast, the terms as published; else 0."""
-    plain = (problem.terms.horizontal, problem.terms.vertical) == (1.0, 1.0)
+    plain = replace(problem.terms, deadlock=1.0) == PUBLISHED
     return 1.0 if plain and problem.graph.integral and not problem.graph.multicast.any() else 0.0
 
 

@@ -19,11 +19,11 @@ def run_train_m1(o: TrainM1Options) -> int:
     ------
     InputError : wrong options, nothing to go on from, no torch
     """
-    from nmsolve.learn.mapping.reward import terms_of
     from nmsolve.learn.mapping.train import Settings, train
+    from nmsolve.model.mapping.objectives import reward_terms
 
     families = families_of(o.family, "side")
-    how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward), o.mean, o.distance)
+    how = Settings(families, o.side, o.seed, o.algorithm, reward_terms(o.reward), o.mean, o.distance)
     return trained(o, how, train)
 
 

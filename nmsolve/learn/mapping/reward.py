@@ -1,56 +1,22 @@
-"""The reward of method M1 in training: the published terms (M1.7) and further ones, each with a weight that the user sets.
-
-``reward = -(horizontal * sum max(left, right) + vertical * sum max(up, down)) * exp(deadlock * directions / channels)
-- hops * traffic times distance - faults * traffic with a single shortest route``. The first line is the objective ``reward``
-(:mod:`nmsolve.hw.reward`), for one node per core of a mesh; the source names a term for fault tolerance without a formula: here
-traffic between cores of one row or column pays, as it has one shortest route and a single dead link breaks that.
+"""The reward of method M1 in training: the objective ``reward`` (:mod:`nmsolve.hw.reward`), negated, of many placements at once,
+for one node per core of a mesh.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 
 import numpy as np
 
 from nmsolve.hw.reward import MOST_RATIO, prohibited_directions
 from nmsolve.model.compiled import kernel
-from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.objectives import RewardTerms
-from nmsolve.model.quantities import weights_of
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: What a node pays for, as :func:`measure` counts it.
 HORIZONTAL, VERTICAL, HOPS, FRAGILE = range(4)
-
-
-@dataclass(frozen=True)
-class Terms(RewardTerms):
-    """Weights of all terms; those of the objective ``reward`` are 1 as published, the others 0.
-
-    Attributes
-    ----------
-    hops : >= 0, of traffic times distance
-    faults : >= 0, of traffic that has a single shortest route
-    """
-
-    hops: float = 0.0
-    faults: float = 0.0
-
-    def __post_init__(self) -> None:
-        RewardTerms.__post_init__(self)
-        for name in ("hops", "faults"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(
-                    f"the reward's weight {name} is {getattr(self, name)}", "", "a finite number >= 0"
-                )
-
-
-def terms_of(text: str) -> Terms:
-    """Return the weights that a text like ``deadlock=0,hops=0.5`` sets; the others as published. InputError for others."""
-    return Terms(**weights_of(text, [field.name for field in fields(Terms)]))
 
 
 #: A term that a user adds: what placements (B, k) cores cost, (B,) >= 0.
@@ -68,7 +34,7 @@ class Rewards:
     """
 
     def __init__(
-        self, graph: LogicGraph, machine: Machine, terms: Terms, extra: tuple[Extra, ...] = ()
+        self, graph: LogicGraph, machine: Machine, terms: RewardTerms, extra: tuple[Extra, ...] = ()
     ) -> None:
         self.terms, self.extra, self.turns = terms, extra, prohibited_directions(machine)
         self._messages = (
@@ -100,7 +66,7 @@ class Rewards:
 def measure_once() -> None:
     """Compile what training needs, on two nodes."""
     graph = LogicGraph.from_edges(2, [0], [1])
-    Rewards(graph, Machine("two", (1, 1), (1, 2)), Terms())(np.array([[0, 1]]))
+    Rewards(graph, Machine("two", (1, 1), (1, 2)), RewardTerms())(np.array([[0, 1]]))
 
 
 @kernel

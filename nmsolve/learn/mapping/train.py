@@ -29,13 +29,14 @@ from scipy.sparse import block_diag
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.mapping.engine import greedy
 from nmsolve.learn.mapping.policy import Seen, Size, first_arrays, gaussians
-from nmsolve.learn.mapping.reward import Rewards, Terms
+from nmsolve.learn.mapping.reward import Rewards
 from nmsolve.learn.mapping.rounds import Rounds, held_by
 from nmsolve.learn.progress import Limits, Training, rows_of, run_training
 from nmsolve.learn.torch_state import arrays_of, new_optimiser, plain, require_torch, restored, tensor
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.objectives import RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -76,7 +77,7 @@ class Settings:
     side: int = 8
     seed: int = 0
     algorithm: str = "ppo"
-    terms: Terms = field(default_factory=lambda: Terms(hops=4.0))
+    terms: RewardTerms = field(default_factory=lambda: RewardTerms(hops=4.0))
     mean: bool = False
     distance: str = "manhattan"
     pool: int = 256
@@ -111,7 +112,7 @@ class MappingTrainingGraph(NamedTuple):
     chance: float
 
 
-def task_of(family: str, seed: int, machine: Machine, size: Size, terms: Terms) -> MappingTrainingGraph:
+def task_of(family: str, seed: int, machine: Machine, size: Size, terms: RewardTerms) -> MappingTrainingGraph:
     """Return the graph of a generator with a seed, ready for training."""
     graph = generate(family, nodes=machine.size, seed=seed)
     problem = MappingProblem(graph, machine, node_limit=1)

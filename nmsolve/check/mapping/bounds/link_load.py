@@ -111,7 +111,7 @@ def _halves(
 
 
 def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return what the named bound proves for the traffic times distance, times the least price of prohibited turns.
+    """Return what the named bound proves for the traffic times distance, times the least price of prohibited turns and of hops.
 
     Raises
     ------
@@ -120,8 +120,8 @@ def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) ->
     if problem.objective != "reward":
         raise CertificateError("the bound is for the reward of method M1")
     least = min(problem.terms.horizontal, problem.terms.vertical)
-    share = proved_of_sum(_exchanged(problem), certificate) * Fraction(least)
-    return below(share * Fraction(_price(problem)))
+    proved = proved_of_sum(_exchanged(problem), certificate)
+    return below(proved * (Fraction(least) * Fraction(_price(problem)) + Fraction(problem.terms.hops)))
 
 
 def _exchanged(problem: MappingProblem) -> MappingProblem:

@@ -268,8 +268,9 @@ def granularity(problem: MappingProblem) -> float:
     if problem.objective == "max-link":
         return 1.0 if problem.graph.integral else 0.0
     if problem.objective == "reward":  # whole where no exponent applies and every term counts once
-        plain = problem.terms.horizontal == problem.terms.vertical == 1 and not problem.graph.multicast.any()
-        return 1.0 if plain and problem.graph.integral else 0.0
+        terms = problem.terms
+        plain = terms.horizontal == terms.vertical == 1 and terms.hops == terms.faults == 0
+        return 1.0 if plain and problem.graph.integral and not problem.graph.multicast.any() else 0.0
     if problem.aim.formula:
         return 0.0
     if not whole_data(problem):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
+from nmsolve.heuristics.mapping.reward.state import CHANNELS, RewardState, exchange
 from nmsolve.hw.links import link_before
 from nmsolve.model.compiled import plain
 from nmsolve.model.splitmix import STEP, mix
@@ -25,7 +25,7 @@ def add_message(s: RewardState, i: int, sign: float) -> None:
             continue
         s.got[q] = stamp
         remote += 1
-        s.total[LOSS] += exchange(s.side, s.lines, s.price, p, q, sign * s.nets.rate[i], 0.0)
+        exchange(s.side, s.total, s.lines, s.price, p, q, sign * s.nets.rate[i], 0.0)
         if adds:
             key += _mix(np.uint64(q), np.uint64(2))
             length += _new_links(s, p, q, stamp)

@@ -8,7 +8,7 @@ from nmsolve.heuristics.mapping.common.goals import some_change
 from nmsolve.heuristics.mapping.common.metropolis import always, metropolis, trade
 from nmsolve.heuristics.mapping.common.room import refill, seat
 from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
-from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
+from nmsolve.heuristics.mapping.reward.state import ADDED, CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.reward import MOST_RATIO
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -17,10 +17,10 @@ from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 @plain
 def value(s: RewardState) -> float:
     """The objective, from what is kept."""
-    loss = max(0.0, s.total[LOSS])
+    loss, added = max(0.0, s.total[LOSS]), max(0.0, s.total[ADDED])
     if s.total[CHANNELS] <= 0.0:
-        return float(loss)
-    return float(loss * np.exp(min(MOST_RATIO, s.price[2] / s.total[CHANNELS])))
+        return float(loss + added)
+    return float(loss * np.exp(min(MOST_RATIO, s.price[2] / s.total[CHANNELS])) + added)
 
 
 @plain
@@ -32,9 +32,9 @@ def reset(s: RewardState) -> None:
     s.key[:] = np.uint64(0)
     rebuild(s)
     for u in range(len(s.room.core)):
-        s.total[LOSS] += _pairs(
-            u, 1.0, s.pair_ptr, s.other, s.sent, s.received, s.room.core, s.side, s.lines, s.price, True
-        )
+        _pairs(
+            u, 1.0, s.pair_ptr, s.other, s.sent, s.received, s.room.core, s.side, s.total, s.lines, s.price, True
+        )  # fmt: skip
     for i in range(len(s.nets.source)):
         if s.nets.multicast[i]:
             add_message(s, i, 1.0)
@@ -51,9 +51,9 @@ def move(s: RewardState, u: int, q: int) -> None:
 @plain
 def _count(s: RewardState, u: int, sign: float) -> None:
     """Add or take away all messages of node ``u``."""
-    s.total[LOSS] += _pairs(
-        u, sign, s.pair_ptr, s.other, s.sent, s.received, s.room.core, s.side, s.lines, s.price, False
-    )
+    _pairs(
+        u, sign, s.pair_ptr, s.other, s.sent, s.received, s.room.core, s.side, s.total, s.lines, s.price, False
+    )  # fmt: skip
     if s.casts:
         for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
             if s.nets.multicast[s.rows[j]]:
@@ -63,15 +63,14 @@ def _count(s: RewardState, u: int, sign: float) -> None:
 @plain
 def _pairs(
     u: int, sign: float, pair_ptr: IntArray, other: Int32Array, sent: FloatArray, received: FloatArray, core: IntArray,
-    side: FloatArray, lines: IntArray, price: FloatArray, only_later: bool,
-) -> float:  # fmt: skip
-    """Add or take away what node ``u`` exchanges edge by edge (with later nodes only); the change of what all exchange."""
-    p, change = core[u], 0.0
+    side: FloatArray, total: FloatArray, lines: IntArray, price: FloatArray, only_later: bool,
+) -> None:  # fmt: skip
+    """Add or take away what node ``u`` exchanges edge by edge (with later nodes only)."""
+    p = core[u]
     for k in range(pair_ptr[u], pair_ptr[u + 1]):
         v = other[k]
         if core[v] != p and (v > u or not only_later):
-            change += exchange(side, lines, price, p, core[v], sign * sent[k], sign * received[k])
-    return change
+            exchange(side, total, lines, price, p, core[v], sign * sent[k], sign * received[k])
 
 
 @plain

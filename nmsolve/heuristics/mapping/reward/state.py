@@ -15,8 +15,8 @@ from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
-#: Entries of ``RewardState.total``: what all cores exchange, and channels of multicast trees.
-LOSS, CHANNELS = range(2)
+#: Entries of ``RewardState.total``: what all cores exchange, channels of multicast trees, and the terms added to the product.
+LOSS, CHANNELS, ADDED = range(3)
 
 
 class RewardState(NamedTuple):
@@ -26,7 +26,8 @@ class RewardState(NamedTuple):
     ``row_ptr``/``rows`` the rows that each node takes part in; ``pair_ptr``/``other``/``sent``/``received`` what a node sends
     and receives edge by edge (rows that are not multicast). Board: ``lines`` = [columns, rows, columns if they are a ring
     else 0, the same for rows]; ``links`` its routes. ``price`` =
-    [weight of what goes along rows, along columns, prohibited directions of turning times their weight].
+    [weight of what goes along rows, along columns, prohibited directions of turning times their weight, weight of traffic times
+    distance, of traffic with a single shortest route].
 
     What changes: ``room``, ``side`` (P, 4) exchanged to the right, left, down and up, ``total``; of every multicast
     row its flow's ``key`` (0: at most one remote core) and tree's ``length``; the table of flows ``keys``, ``many``,
@@ -60,6 +61,7 @@ class RewardState(NamedTuple):
 def build(problem: MappingProblem, core: IntArray) -> RewardState:
     """The state of the mapping ``core`` (n,), empty: call :func:`nmsolve.heuristics.mapping.reward.moves.reset`."""
     graph, machine, terms = problem.graph, problem.machine, problem.terms
+    prohibited = terms.deadlock * prohibited_directions(machine, problem.turns)
     (nets,) = graph.blocks()
     ring = [length if machine.torus and length > 2 else 0 for length in (machine.cols, machine.rows)]
     slots = 16
@@ -72,8 +74,8 @@ def build(problem: MappingProblem, core: IntArray) -> RewardState:
         row_ptr, rows, pair_ptr, other, sent, received,
         np.array([machine.cols, machine.rows, *ring]), links_of(machine),
         room_of(problem, core),
-        np.array([terms.horizontal, terms.vertical, terms.deadlock * prohibited_directions(machine, problem.turns)]),
-        np.zeros((machine.size, 4)), np.zeros(2),
+        np.array([terms.horizontal, terms.vertical, prohibited, terms.hops, terms.faults]),
+        np.zeros((machine.size, 4)), np.zeros(3),
         np.zeros(graph.rows, np.uint64), np.zeros(graph.rows, np.int64), np.zeros(slots, np.uint64), np.zeros(slots, np.int64),
         np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(machine.size, np.int64), np.zeros(machine.size, np.int64),
     )  # fmt: skip
@@ -93,17 +95,36 @@ def _pairs(graph: LogicGraph) -> tuple[IntArray, Int32Array, FloatArray, FloatAr
 
 @plain
 def exchange(
-    side: FloatArray, lines: IntArray, price: FloatArray, p: int, q: int, there: float, back: float
-) -> float:
-    """Core ``p`` sends ``there`` more to core ``q``, which sends ``back`` more to ``p``; the change of what all exchange.
+    side: FloatArray,
+    total: FloatArray,
+    lines: IntArray,
+    price: FloatArray,
+    p: int,
+    q: int,
+    there: float,
+    back: float,
+) -> None:
+    """Core ``p`` sends ``there`` more to core ``q``, which sends ``back`` more to ``p``: bring ``side`` and ``total`` up to date.
 
     Arrays as in :class:`RewardState`, passed one by one: kernels count references to every array of a state that they touch.
     """
     r = q // lines[0] - p // lines[0]
     c = q - p - r * lines[0]
-    change = price[0] * _along(side, 0, p, q, c, lines[2], there, back)
-    change += price[1] * _along(side, 2, p, q, r, lines[3], there, back)
-    return change  # type: ignore[no-any-return]
+    total[LOSS] += price[0] * _along(side, 0, p, q, c, lines[2], there, back)
+    total[LOSS] += price[1] * _along(side, 2, p, q, r, lines[3], there, back)
+    if price[3] > 0.0 or price[4] > 0.0:
+        c, r = _shorter(c, lines[2]), _shorter(r, lines[3])
+        total[ADDED] += price[3] * (there + back) * (abs(c) + abs(r))
+        if (
+            (c == 0) != (r == 0) and 2 * c != max(1, lines[2]) and 2 * r != max(1, lines[3])
+        ):  # half round a ring: two ways
+            total[ADDED] += price[4] * (there + back)
+
+
+@plain
+def _shorter(way: int, ring: int) -> int:
+    """``way`` lines the shorter way round a ``ring`` (0: there is none), of two equal ones the growing one."""
+    return (way + (ring - 1) // 2) % ring - (ring - 1) // 2 if ring > 0 else way
 
 
 @plain
@@ -111,12 +132,11 @@ def _along(
     side: FloatArray, one: int, p: int, q: int, way: int, ring: int, there: float, back: float
 ) -> float:
     """The part of an exchange on the sides ``one`` and the next: ``q`` is ``way`` lines further than ``p``."""
-    if ring > 0:
-        way = (way + (ring - 1) // 2) % ring - (ring - 1) // 2
-        if 2 * way == ring:  # both ends look the same way
-            first: float = _add(side, p, q, one, one + 1, way * there)
-            second: float = _add(side, q, p, one, one + 1, way * back)
-            return first + second
+    way = _shorter(way, ring)
+    if ring > 0 and 2 * way == ring:  # both ends look the same way
+        first: float = _add(side, p, q, one, one + 1, way * there)
+        second: float = _add(side, q, p, one, one + 1, way * back)
+        return first + second
     change: float = 0.0
     if way > 0:
         change = _add(side, p, q, one, one + 1, way * (there + back))

@@ -160,7 +160,10 @@ def exchange_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) 
     """Ever better bounds; what the context's mapping costs as a sum aims the steps."""
     total, best = sum_of(problem), 0.0
     cost = np.inf if context.core is None else objective_value(total, context.core)
-    price = least_factor(problem) * min(problem.terms.horizontal, problem.terms.vertical)
+    terms = (
+        problem.terms
+    )  # what cores exchange is at least the traffic times distance, which the term ``hops`` counts once more
+    price = least_factor(problem) * min(terms.horizontal, terms.vertical) + terms.hops
     whole = reward_lattice(problem) > 0
     for inner in sum_bounds(total, context.toward(cost)):
         value = round_up(inner.value * price, whole)
