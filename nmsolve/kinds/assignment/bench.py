@@ -58,7 +58,7 @@ def _check(problem: Problem, result: Result[Any], time_left: TimeLeft) -> Checke
     return in_time(time_left, "assignment", lambda: result_checks(problem, solution, result))
 
 
-def _blocks(count: int, width: int, branches: int, **options: Any) -> Maker:
+def blocks(count: int, width: int, branches: int, **options: Any) -> Maker:
     """Return a model of this many blocks: ``branches`` products of ``width`` squared side by side, their sum, a softmax that few
     accelerators like, and a reshape whose lengths are read from the data's shape."""
 
@@ -101,7 +101,7 @@ def _blocks(count: int, width: int, branches: int, **options: Any) -> Maker:
     return make
 
 
-def _network(nodes: int, strategies: int, reach: int, room: float) -> Maker:
+def network(nodes: int, strategies: int, reach: int, room: float, seed: int = SEED) -> Maker:
     """Return a cost network: every node is joined with one to three of the ``reach`` before it; memory is limited to ``room``
     times what the cheapest strategies need at their peak."""
 
@@ -110,7 +110,7 @@ def _network(nodes: int, strategies: int, reach: int, room: float) -> Maker:
 
         from nmsolve.model.files import write_atomic
 
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(seed)
         costs = rng.integers(0, 1000, (nodes, strategies)).tolist()
         usages = rng.integers(1, 100, (nodes, strategies)).tolist()
         ends = [
@@ -137,15 +137,15 @@ def _network(nodes: int, strategies: int, reach: int, room: float) -> Maker:
 
 
 ASSIGNMENTS = {
-    "blocks-8": _blocks(8, 128, 2, machine="laptop-npu"),
-    "blocks-8-energy": _blocks(8, 128, 2, machine="laptop-npu", objective="energy"),
-    "blocks-8-soc": _blocks(8, 128, 3, machine="soc-3"),
-    "blocks-8-load": _blocks(8, 128, 3, machine="soc-3", objective="load"),
-    "blocks-8-makespan": _blocks(8, 128, 3, machine="soc-3", objective="makespan"),
-    "blocks-40-server": _blocks(40, 128, 4, machine="server-4acc"),
-    "blocks-40-server-load": _blocks(40, 128, 4, machine="server-4acc", objective="load"),
-    "network-60": _network(60, 5, 6, 0.9),
-    "network-400": _network(400, 8, 12, 0.85),
+    "blocks-8": blocks(8, 128, 2, machine="laptop-npu"),
+    "blocks-8-energy": blocks(8, 128, 2, machine="laptop-npu", objective="energy"),
+    "blocks-8-soc": blocks(8, 128, 3, machine="soc-3"),
+    "blocks-8-load": blocks(8, 128, 3, machine="soc-3", objective="load"),
+    "blocks-8-makespan": blocks(8, 128, 3, machine="soc-3", objective="makespan"),
+    "blocks-40-server": blocks(40, 128, 4, machine="server-4acc"),
+    "blocks-40-server-load": blocks(40, 128, 4, machine="server-4acc", objective="load"),
+    "network-60": network(60, 5, 6, 0.9),
+    "network-400": network(400, 8, 12, 0.85),
 }
 
 

@@ -65,7 +65,7 @@ def _check(problem: PipelineProblem, result: Result[PipelinePlan], time_left: Ti
     return in_time(time_left, "plan", lambda: plan_checks(problem, solution, result.objective, ()))
 
 
-def _drawn(layers: int, reach: int, **options: Any) -> Maker:
+def drawn(layers: int, reach: int, seed: int = SEED, **options: Any) -> Maker:
     """Return a cost graph: every layer takes one or two of the ``reach`` layers before it as inputs (1: a chain).
 
     Times are |N(1, 0.5)|; sending a tensor takes |N(0.2, 0.1)|. Every core has room for all layers.
@@ -76,7 +76,7 @@ def _drawn(layers: int, reach: int, **options: Any) -> Maker:
 
         from nmsolve.model.files import write_atomic
 
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(seed)
         work, sent = np.abs(rng.normal(1.0, 0.5, layers)), np.abs(rng.normal(0.2, 0.1, layers))
         inputs = [set((k - rng.integers(1, min(reach, k) + 1, 2)).tolist()) for k in range(1, layers)]
         same = {"supportedOnFpga": 1, "isBackwardNode": 0, "size": 1.0}
@@ -103,13 +103,13 @@ BERT = "layer_bert24_inference.json"
 PIPELINES = {
     "bert24": _shipped(BERT),
     "bert24-any": _shipped(BERT, split="any"),
-    "chain-200": _drawn(200, 1, cores=16, split="chain"),
-    "narrow-40": _drawn(40, 3, cores=6),
-    "narrow-40-any": _drawn(40, 3, cores=6, split="any"),
-    "branches-100": _drawn(100, 8, cores=12),
-    "branches-100-any": _drawn(100, 8, cores=12, split="any"),
-    "wide-200": _drawn(200, 60, cores=16),
-    "wide-200-any": _drawn(200, 60, cores=16, split="any"),
+    "chain-200": drawn(200, 1, cores=16, split="chain"),
+    "narrow-40": drawn(40, 3, cores=6),
+    "narrow-40-any": drawn(40, 3, cores=6, split="any"),
+    "branches-100": drawn(100, 8, cores=12),
+    "branches-100-any": drawn(100, 8, cores=12, split="any"),
+    "wide-200": drawn(200, 60, cores=16),
+    "wide-200-any": drawn(200, 60, cores=16, split="any"),
 }
 
 

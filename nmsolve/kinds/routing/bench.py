@@ -84,7 +84,7 @@ def _check(given: Given, result: Result[ChosenRoutes], time_left: TimeLeft) -> C
     return in_time(time_left, "routes", lambda: KIND.answer_checks(given, solution, None, result.scores)[0])
 
 
-def _flows(side: int, make: Callable[[int], LogicGraph], **options: Any) -> Maker:
+def flows(side: int, make: Callable[[int], LogicGraph], **options: Any) -> Maker:
     """Return an instance on a square mesh: node i of the graph, of n, is on core ``i * cores // n``."""
 
     def instance(path: Path) -> dict[str, Any]:
@@ -126,25 +126,25 @@ def layered(side: int, seed: int = SEED) -> LogicGraph:
     return LogicGraph.from_edges(side**2, *ends, weight.astype(np.float64), name="layered")
 
 
-def _spiking(side: int) -> LogicGraph:
+def spiking(side: int, seed: int = SEED) -> LogicGraph:
     """Return neurons of a layered spiking network, which multicast."""
     from nmsolve.model.generators import generate
 
-    return generate("snn", seed=SEED, nodes=400, synapses=2400, layers=4, directed=1)
+    return generate("snn", seed=seed, nodes=400, synapses=2400, layers=4, directed=1)
 
 
 ROUTES = {
-    "layered-4x4": _flows(4, layered),
-    "layered-4x4-turns": _flows(4, layered, objective="turns"),
-    "transpose-8x8": _flows(8, partial(_pattern, "transpose")),
-    "complement-8x8": _flows(8, partial(_pattern, "bit-complement")),
-    "tornado-8x8": _flows(8, partial(_pattern, "tornado")),
-    "layered-8x8": _flows(8, layered),
-    "layered-8x8-tables": _flows(8, layered, form="destination"),
-    "layered-8x8-detours": _flows(8, layered, detour=2),
-    "multicast-4x4": _flows(4, _spiking),
-    "multicast-4x4-trees": _flows(4, _spiking, form="source"),
-    "layered-12x12": _flows(12, layered),
+    "layered-4x4": flows(4, layered),
+    "layered-4x4-turns": flows(4, layered, objective="turns"),
+    "transpose-8x8": flows(8, partial(_pattern, "transpose")),
+    "complement-8x8": flows(8, partial(_pattern, "bit-complement")),
+    "tornado-8x8": flows(8, partial(_pattern, "tornado")),
+    "layered-8x8": flows(8, layered),
+    "layered-8x8-tables": flows(8, layered, form="destination"),
+    "layered-8x8-detours": flows(8, layered, detour=2),
+    "multicast-4x4": flows(4, spiking),
+    "multicast-4x4-trees": flows(4, spiking, form="source"),
+    "layered-12x12": flows(12, layered),
 }
 
 

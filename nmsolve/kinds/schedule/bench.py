@@ -52,7 +52,7 @@ def _check(problem: ScheduleProblem, result: Result[Any], time_left: TimeLeft) -
     return in_time(time_left, "schedule", lambda: result_checks(problem, solution, result))
 
 
-def _networks(networks: int, processes: int, units: int, **options: Any) -> Maker:
+def networks(count: int, processes: int, units: int, seed: int = SEED, **options: Any) -> Maker:
     """Return this many generated networks on units with memories and power states."""
 
     def make(path: Path) -> dict[str, Any]:
@@ -60,17 +60,17 @@ def _networks(networks: int, processes: int, units: int, **options: Any) -> Make
         from nmsolve.model.schedule.tasks_file import write_tasks
 
         file = path.with_name(f"{path.name}.json")
-        write_tasks(file, generate_tasks(networks, processes, units, seed=SEED))
+        write_tasks(file, generate_tasks(count, processes, units, seed=seed))
         return {"tasks": file, **options}
 
     return make
 
 
-def _project(count: int, resources: int) -> Maker:
+def project(count: int, resources: int, seed: int = SEED) -> Maker:
     """Return a project of activities with limited resources: each waits for up to three of the ten before it."""
 
     def make(path: Path) -> dict[str, Any]:
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(seed)
         after: list[list[int]] = [[] for _ in range(count + 2)]
         for k in range(2, count + 1):
             for a in {int(k - d) for d in rng.integers(1, min(10, k), 3) if k > d}:
@@ -92,11 +92,11 @@ def _project(count: int, resources: int) -> Maker:
     return make
 
 
-def _shop(jobs: int, steps: int, machines: int) -> Maker:
+def shop(jobs: int, steps: int, machines: int, seed: int = SEED) -> Maker:
     """Return a flexible job shop in which every step has two or three machines."""
 
     def make(path: Path) -> dict[str, Any]:
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(seed)
         lines = [f"{jobs} {machines} 2.5"]
         for _ in range(jobs):
             row = [steps]
@@ -120,12 +120,12 @@ def _written(path: Path, ending: str, lines: list[str]) -> dict[str, Any]:
 
 
 SCHEDULES = {
-    "networks-3x5": _networks(3, 5, 6),
-    "networks-3x5-energy": _networks(3, 5, 6, objective="energy"),
-    "networks-20x30": _networks(20, 30, 64),
-    "networks-20x30-energy": _networks(20, 30, 64, objective="energy"),
-    "project-60": _project(60, 4),
-    "shop-10x8": _shop(10, 8, 8),
+    "networks-3x5": networks(3, 5, 6),
+    "networks-3x5-energy": networks(3, 5, 6, objective="energy"),
+    "networks-20x30": networks(20, 30, 64),
+    "networks-20x30-energy": networks(20, 30, 64, objective="energy"),
+    "project-60": project(60, 4),
+    "shop-10x8": shop(10, 8, 8),
 }
 
 
