@@ -19,6 +19,7 @@ from nmsolve.model.engine import Context
 from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.paths import NEVER, along_cuts, program_of, tables_of
+from nmsolve.solvers.search.linear import LinearProgram, minimise
 
 #: The method of these bounds in certificates.
 METHOD = "counting"
@@ -100,8 +101,7 @@ def least_sum(problem: AssignProblem) -> int:
 
 def fair_weights(problem: AssignProblem) -> IntArray:
     """Return (J,) weights of units, whole numbers >= 0, for :func:`weighed`: the dual of the fractional assignment."""
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array, csr_array
+    from scipy.sparse import coo_array, csr_array, vstack
 
     costs = least_costs(problem, problem.time, problem.groups.time)
     item, unit = np.nonzero(costs < NEVER)
@@ -114,12 +114,14 @@ def fair_weights(problem: AssignProblem) -> IntArray:
     once = csr_array((np.ones(count), (item, np.arange(count))), shape=(len(costs), count + 1))
     goal = np.zeros(count + 1)
     goal[count] = 1.0
-    busy: Any = work + worst
-    placed: Any = once
-    end = linprog(goal, A_ub=busy, b_ub=np.zeros(units), A_eq=placed, b_eq=np.ones(len(costs)))
-    if end.status != 0:
+    low = np.append(np.full(units, -np.inf), np.ones(len(costs)))
+    high = np.append(np.zeros(units), np.ones(len(costs)))
+    free = np.full(count + 1, np.inf)
+    rows: Any = vstack([work + worst, once]).tocsr()
+    end = minimise(LinearProgram(goal, rows, low, high, np.zeros(count + 1), free), np.inf)
+    if end is None or not end.optimal:
         return np.ones(units, np.int64)
-    weights = np.rint(np.maximum(0.0, -end.ineqlin.marginals) * SHARES).astype(np.int64)
+    weights = np.rint(np.maximum(0.0, -end.dual[:units]) * SHARES).astype(np.int64)
     return weights if weights.any() else np.ones(units, np.int64)
 
 

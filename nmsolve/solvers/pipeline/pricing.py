@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from nmsolve.solvers.pipeline.sweep_kernels import (
     remaining,
     within_limits,
 )
+from nmsolve.solvers.search.linear import LinearProgram, minimise
 
 #: Most multipliers tried for one size of a group.
 TRIES = 40
@@ -169,17 +169,18 @@ def _lowest(lines: list[tuple[int, IntArray]], limit: IntArray) -> tuple[FloatAr
     lowest."""
     if len(limit) == 1:
         return _crossing(lines, int(limit[0]))
-    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
 
     scale = np.maximum(1.0, limit.astype(float))
-    rows = np.array([[-1.0, *((limit - needs) / scale)] for _, needs in lines])
-    values = np.array([-float(price) for price, _ in lines])
-    found: Any = linprog(
-        [1.0, *[0.0] * len(limit)], rows, values, bounds=[(None, None), *[(0, None)] * len(limit)]
+    rows = csr_array(np.array([[-1.0, *((limit - needs) / scale)] for _, needs in lines]))
+    most, goal = np.array([-float(price) for price, _ in lines]), np.eye(1, 1 + len(limit))[0]
+    none = np.full(len(lines), -np.inf), np.full(len(goal), np.inf)
+    found = minimise(
+        LinearProgram(goal, rows, none[0], most, np.where(goal > 0, -np.inf, 0.0), none[1]), np.inf
     )
-    if found.x is None:
+    if found is None or not found.optimal:
         return np.zeros(len(limit)), np.inf
-    return np.maximum(0.0, found.x[1:]) / scale, float(found.fun)
+    return np.maximum(0.0, found.x[1:]) / scale, found.cost
 
 
 def _crossing(lines: list[tuple[int, IntArray]], limit: int) -> tuple[FloatArray, float]:

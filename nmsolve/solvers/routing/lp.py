@@ -12,12 +12,12 @@ from scipy import sparse
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
-from nmsolve.model.errors import BackendError
 from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.routing.data import RouteData
+from nmsolve.solvers.search.linear import LinearProgram, minimise
 
 METHOD = "split-flow"
 #: Most variables of the linear program.
@@ -213,30 +213,13 @@ def _one_channel(problem: RoutingProblem) -> RoutingProblem:
 
 def _solve(rows: _Rows, columns: int, seconds: float, threads: int) -> FloatArray | None:
     """Row duals of ``min column 0``, columns >= 0; None if time was up."""
-    import highspy
-
     shape = (len(rows.low), columns)
-    matrix = sparse.csr_matrix((rows.value, (rows.row, rows.column)), shape=shape)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = columns, len(rows.low)
+    matrix = sparse.csr_array((rows.value, (rows.row, rows.column)), shape=shape)
     cost: FloatArray = np.zeros(columns)
     cost[0] = 1.0
-    lp.col_cost_, lp.col_lower_ = cost, np.zeros(columns)
-    lp.col_upper_ = np.full(columns, highspy.kHighsInf)
-    lp.row_lower_, lp.row_upper_ = np.array(rows.low), np.array(rows.high)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    start: IntArray = np.asarray(matrix.indptr)
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = start, matrix.indices, matrix.data
-    highs = highspy.Highs()
-    highs.silent()
-    highs.setOptionValue("time_limit", max(0.01, seconds))
-    highs.setOptionValue("threads", max(1, threads))
+    program = LinearProgram(
+        cost, matrix, np.array(rows.low), np.array(rows.high), np.zeros(columns), np.full(columns, np.inf)
+    )
     # inexact duals are as good as exact ones here, the bound is recomputed from them; interior point is 15 times faster
-    highs.setOptionValue("solver", "ipm")
-    highs.setOptionValue("run_crossover", "off")
-    if highs.passModel(lp) == highspy.HighsStatus.kError:
-        raise BackendError("HiGHS rejects the linear program of splittable flows")
-    highs.run()
-    if not highs.getSolution().dual_valid:
-        return None
-    return np.asarray(highs.getSolution().row_dual, np.float64)
+    found = minimise(program, seconds, threads=max(1, threads), solver="ipm", run_crossover="off")
+    return None if found is None else found.dual

@@ -22,6 +22,7 @@ import numpy as np
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 from nmsolve.solvers.schedule.program import Program, Shape, delays, tables
+from nmsolve.solvers.search.linear import LinearProgram, minimise
 
 #: Charges are shared evenly where there are more shares.
 MOST_SHARES = 20_000
@@ -42,7 +43,7 @@ class Prices(NamedTuple):
 
 def best_prices(problem: ScheduleProblem, program: Program, shape: Shape, seconds: float) -> Prices | None:
     """Return the dual of the linear program, or None if it has no solution or there was no time."""
-    from scipy import optimize, sparse
+    from scipy import sparse
 
     m, count = problem.modes, problem.modes.count
     charges, rows = len(program.charge), len(program.capacity)
@@ -80,20 +81,16 @@ def best_prices(problem: ScheduleProblem, program: Program, shape: Shape, second
     )  # fmt: skip
     once = sparse.coo_array((np.ones(count), (m.process, np.arange(count))), shape=(problem.count, total))
     passed = _passing(chosen, starts, total)
-    linprog: Any = optimize.linprog  # its stubs lack sparse rows
     ways, least = _paths(problem, program, shape, starts, total)
-    done = linprog(
-        goal / top, A_ub=sparse.vstack([busy, paid, ways]).tocsr(),
-        b_ub=np.concatenate(
-            [-program.capacity * program.offset / scale if limited else np.zeros(rows), np.zeros(shares), -least]
-        ),
-        A_eq=sparse.vstack([once, passed]).tocsr(),
-        b_eq=np.concatenate([np.ones(problem.count), np.zeros(passed.shape[0])]),
-        bounds=np.column_stack([lower, upper]), method="highs", options={"time_limit": max(0.1, seconds)},
-    )  # fmt: skip
-    if done.status != 0:
+    capacity = -program.capacity * program.offset / scale if limited else np.zeros(rows)
+    most = np.concatenate([capacity, np.zeros(shares), -least])
+    equal = np.concatenate([np.ones(problem.count), np.zeros(passed.shape[0])])
+    matrix = sparse.vstack([busy, paid, ways, once, passed]).tocsr()
+    low, high = np.append(np.full(len(most), -np.inf), equal), np.append(most, equal)
+    done = minimise(LinearProgram(goal / top, matrix, low, high, lower, upper), seconds)
+    if done is None or not done.optimal:
         return None
-    ub, eq = np.maximum(0, -done.ineqlin.marginals * top), done.eqlin.marginals[problem.count :] * top
+    ub, eq = np.maximum(0, -done.dual[: len(most)] * top), done.dual[len(most) + problem.count :] * top
     lengths = [len(one) + len(two) for one, two, _ in chosen]
     flow, last = np.split(ub[rows + shares :], [problem.edges.count]) if len(least) else (np.zeros(0),) * 2
     return Prices(
