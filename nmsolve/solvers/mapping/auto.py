@@ -306,7 +306,7 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
         return {"external": 1.0} if whole and _large(problem) else {"nets": 1.0}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
-        return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
+        return {"anneal": 0.5, "tabu": 0.5} if mesh else {"anneal": 0.1, "tabu": 0.9}
     return MULTILEVEL
 
 
