@@ -180,15 +180,19 @@ def network_cases() -> Iterator[Case]:
 
 
 def schedule_cases() -> Iterator[Case]:
-    """Yield projects with limited resources, flexible job shops, networks on units."""
-    for seed in range(1, 9):
+    """Yield projects with limited resources and flexible job shops."""
+    for seed in range(1, 11):
         for count in (60, 90):
             yield of(schedules.BENCH, f"project-{count}-{seed}", schedules.project(count, 4, seed))
         for jobs, steps, machines in ((10, 8, 8), (20, 10, 10)):
             yield of(schedules.BENCH, f"shop-{jobs}-{seed}", schedules.shop(jobs, steps, machines, seed))
-    for seed in range(1, 5):
+
+
+def unit_cases() -> Iterator[Case]:
+    """Yield networks on units of several sizes."""
+    for seed in range(1, 8):
         for objective in ("makespan", "energy"):
-            for count, processes, units in ((5, 20, 16), (20, 30, 64)):
+            for count, processes, units in ((5, 20, 16), (10, 20, 32), (20, 30, 64)):
                 maker = schedules.networks(count, processes, units, seed, objective=objective)
                 yield of(schedules.BENCH, f"networks-{count}-{objective}-{seed}", maker)
 
@@ -207,7 +211,7 @@ def route_cases() -> Iterator[Case]:
 #: Kinds other than mappings.
 TASKS: dict[str, Callable[[], Iterator[Case]]] = {
     "pipeline": pipeline_cases, "assign": assign_cases, "networks": network_cases, "schedule": schedule_cases,
-    "route": route_cases,
+    "units": unit_cases, "route": route_cases,
 }  # fmt: skip
 
 

@@ -16,8 +16,10 @@ from nmsolve.heuristics.schedule.rules import NO_TASTE, grounded, heft, publishe
 from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.heuristics.schedule.windows import open_window, window_of
 from nmsolve.hw.schedule.evaluate import all_objectives
+from nmsolve.model.schedule.generate import generate_problem
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.solvers.schedule.api import ScheduleChecker
+from nmsolve.solvers.schedule.registry import plan_of
 from tests.schedule_support import random_problem
 from tests.strength.counted import Counted
 
@@ -115,3 +117,21 @@ def test_ceilings_are_kept() -> None:
     assert found.value < values["energy"]
     hopeless = replace(limited, ceilings=(("makespan", 1.0),))
     assert searched(hopeless).best is None
+
+
+def test_cpsat_does_not_begin_what_it_could_not_state_in_time() -> None:
+    """A model of 43,649 variables takes 2.6 CPU seconds to state: half of 5 s are too few, half of 6 s are not."""
+    problem = generate_problem(20, 30, 64, seed=1).problem
+    for seconds, begins in ((5.0, False), (6.0, True), (60.0, True)):
+        steps, refusals = plan_of(problem, None, seconds)
+        assert any(step.engine.name == "schedule-cpsat" for step in steps) is begins
+        assert ("to state the model" in refusals.get("schedule-cpsat", "")) is not begins
+    for asked in (["schedule-cpsat"], ["auto", "schedule-cpsat"]):
+        steps, _ = plan_of(problem, asked, 1.0)
+        assert any(step.engine.name == "schedule-cpsat" for step in steps)
+
+
+def test_cpsat_begins_on_few_processes_however_short_the_run_is() -> None:
+    """Three networks of five processes are 1,004 variables."""
+    steps, _ = plan_of(generate_problem(3, 5, 6, seed=1).problem, None, 0.5)
+    assert any(step.engine.name == "schedule-cpsat" for step in steps)

@@ -154,7 +154,7 @@ class ScheduleTask(Task[Schedule]):
 
     def start(self, run: Run) -> list[Step]:
         """Return the engines as registered, after the warm start was offered."""
-        return self.planned(run, *plan_of(self.problem, run.options.engines))
+        return self.planned(run, *plan_of(self.problem, run.options.engines, run.options.time_limit))
 
     def answer(self, lifted: IntArray) -> tuple[Schedule, Mapping[str, float]]:
         """Return the schedule of ``lifted`` (size,), and what it is worth in all objectives."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from nmsolve.model.engine import Engine
@@ -65,13 +66,37 @@ GENERAL = {
     "m4": 0.02, "heft": 0.02, "peft": 0.02, "schedule-counting": 0.1, "schedule-search": 0.4, "schedule-cpsat": 0.5,
 }  # fmt: skip
 
+#: Where CP-SAT runs, and CPU seconds per variable in which its model is stated: no answer comes before.
+CPSAT, STATING = "schedule-cpsat", 6e-5
+
 
 def plan_of(
-    problem: ScheduleProblem, names: Sequence[str | Engine] | None
+    problem: ScheduleProblem, names: Sequence[str | Engine] | None, seconds: float = math.inf
 ) -> tuple[list[Step], dict[str, str]]:
-    """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
+    """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`).
+
+    Parameters
+    ----------
+    seconds : the time limit; unasked, CP-SAT does not begin what it could not even state in its part
+    """
     shares = shares_for(problem) if names is None or "auto" in names else None
-    return steps_for(REGISTRY, problem, names, " for schedules", shares=shares)
+    steps, refusals = steps_for(REGISTRY, problem, names, " for schedules", shares=shares)
+    late = None if shares is None or CPSAT in (names or ()) else _too_slow(problem, shares[CPSAT] * seconds)
+    if late is not None and CPSAT not in refusals:
+        steps, refusals = [step for step in steps if step.engine.name != CPSAT], {**refusals, CPSAT: late}
+    return steps, refusals
+
+
+def _too_slow(problem: ScheduleProblem, seconds: float) -> str | None:
+    """Return why CP-SAT does not pay within ``seconds``, or None."""
+    from nmsolve.solvers.schedule.data import schedule_data
+
+    least = STATING * schedule_data(problem).size
+    return (
+        None
+        if least <= seconds
+        else f"to state the model would take about {least:.1f} s, its part is {seconds:.1f} s"
+    )
 
 
 def shares_for(problem: ScheduleProblem) -> Mapping[str, float]:
