@@ -63,8 +63,10 @@ CEILED = frozenset({"step-ceiling"})
 REMOVED = frozenset({"gilmore-lawler", "subgraphs"})
 #: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")
-#: Of these the one whose search is repeated by other code, as far as that ends in time.
+#: Of these the one that says how long its search was.
 SEARCH = "branch-bound"
+#: Seconds at most in which a second search looks for a mapping below what one of the others claims.
+WORD_SECONDS = 20.0
 #: The same for mappings with chosen routes.
 FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 #: Methods of ours, whose claims no other package may re-check.
@@ -100,7 +102,7 @@ def check_bound(
 
     Notes
     -----
-    Bounds of solvers that leave only a status cannot be recomputed (branch and bound is, if a second search ends in time): they
+    Bounds of solvers that leave only a status are recomputed if a second search ends in time, which takes few nodes; else they
     pass as *trusted* if they were given about this very problem and no known mapping contradicts them. The re-check of an
     installed package is that package's word, and not for chosen routes. A word may use ceilings and the migration budget, and
     says so; of what is recomputed here only ``step-ceiling`` uses ceilings, all else holds with and without them.
@@ -124,7 +126,7 @@ def check_bound(
             return above
     if bound.value <= 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
-    if bound.method == SEARCH and bound.scope == "full" and np.isfinite(bound.value):
+    if bound.method in WORDS and bound.scope == "full" and np.isfinite(bound.value):
         return _by_search(problem, bound, about, seconds, hints)
     if bound.method not in RECHECKS and bound.scope == "full":
         return _on_trust(problem, bound, about)
@@ -216,17 +218,23 @@ def _by_package(problem: MappingProblem, bound: Bound, core: IntArray | None, se
 def _by_search(
     problem: MappingProblem, bound: Bound, about: str | None, seconds: float, hints: HintsOf | None
 ) -> BoundCheck:
-    """Return the outcome of a second search, for all mappings whatever the ceilings; on trust where it does not tell."""
+    """Return the outcome of a second search, for all mappings whatever the limits; on trust where it does not tell."""
     # its kernels take memory that nothing else needs
-    from nmsolve.check.mapping.bounds.repeated import search_again
+    from nmsolve.check.mapping.bounds.repeated import EASY, repeats, search_again
 
+    first = bound.certificate if bound.method == SEARCH else None
+    seconds = seconds if first is not None else min(seconds, WORD_SECONDS)
     try:
-        found = search_again(contracted(problem), bound.value, bound.certificate, seconds, hints)
+        plain = contracted(problem)
+        if first is None and not (repeats(plain) and (plain.n <= EASY or not plain.one_per_core)):
+            return _on_trust(problem, bound, about)
+        found = search_again(plain, bound.value, first, seconds, hints)
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     if found:
         return BoundCheck(True, bound.value, "recomputed by a second search: no mapping costs less")
-    if found is None or problem.ceilings or problem.limits_moves:
+    limits = problem.ceilings, problem.limits_moves, problem.axons, problem.kinds, problem.table_limit
+    if found is None or any(limits):
         why = f"a second search does not end within {seconds:,.0f} s, or cannot tell"
         return _on_trust(problem, bound, about, why)
     return BoundCheck(False, np.nan, f"a second search found a mapping below the claim {bound.value:.17g}")

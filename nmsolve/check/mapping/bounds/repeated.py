@@ -1,4 +1,4 @@
-"""Re-check of what a small branch and bound claims: a second search, from the problem as stated, with symmetries of its own.
+"""Re-check of what a solver claims of a small problem: a second search, from the problem as stated, with symmetries of its own.
 
 For more than a few nodes it has bounds and branching of its own, too. Good multipliers are hard to find and easy to check, so
 they are handed in, by the engine's own ascent as a rule: :mod:`.partial` believes nothing about them. Poor ones would only make
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.mapping.bounds.exhaustion import MOST_COST, Exhaustion, exhaust, new_search
+from nmsolve.check.mapping.bounds.packings import new_packing, nothing_below
 from nmsolve.check.mapping.bounds.partial import PARTS, Multipliers, Relaxed
 from nmsolve.check.mapping.bounds.parts import (
     all_distances,
@@ -144,51 +145,72 @@ def _none(pairs: IntArray, far: IntArray) -> Ask:
     return lambda place, left, most: nothing
 
 
-#: Larger problems are not searched again.
-MOST_NODES, MOST_PLACES = 32, 64
+#: Larger problems are not searched again; where cores hold several nodes, none with more than MOST_PACKED.
+MOST_NODES, MOST_PACKED, MOST_PLACES = 32, 24, 64
 #: Partial mappings that the plain search bounds at most; for each one that the first search bounded; and in a second, about.
 BUDGET, FOR_EACH, PER_SECOND = 50_000_000, 8, 100_000
 #: Up to this many nodes the plain search is the faster one.
 EASY = 16
 
 
+def repeats(problem: MappingProblem) -> bool:
+    """Return True if a second search takes the problem: few nodes and cores, sums over pairs, whole numbers."""
+    n, k = problem.n, len(usable_cores(problem))
+    if problem.uses_links or problem.uses_nets or problem.graph.on_disk or k > MOST_PLACES:
+        return False
+    if n > (MOST_NODES if problem.one_per_core else MOST_PACKED) or not whole_data(problem):
+        return False
+    return room_of(problem) > 1 or (problem.one_per_core and n <= k)
+
+
 def search_again(
     problem: MappingProblem,
     value: float,
-    certificate: Mapping[str, Any],
+    certificate: Mapping[str, Any] | None,
     seconds: float,
     hints: HintsOf | None = None,
 ) -> bool | None:
     """Return True if no mapping costs less than ``value``, False if one does; None if this search does not tell.
 
-    It does not where data are not whole, cores hold several nodes, or it takes more than ``seconds``: then the claim is
-    a solver's word. Ceilings and a migration budget are left out.
+    It does not where :func:`repeats` says so, or where it takes more than ``seconds``: then the claim is a solver's word.
+    Ceilings, a migration budget and limits on tables and kinds are left out.
+
+    Parameters
+    ----------
+    certificate : of a first search that says how many partial mappings it bounded; None: there is nothing to repeat
+    seconds, hints : as of :func:`nmsolve.check.mapping.recheck.check_bound`
 
     Raises
     ------
     CertificateError : the certificate does not say in whole numbers how long the first search was
     """
-    n, k = problem.n, len(usable_cores(problem))
-    plain = not (problem.uses_links or problem.uses_nets or problem.graph.on_disk) and problem.one_per_core
-    if not (
-        plain and n <= MOST_NODES and n <= k <= MOST_PLACES and room_of(problem) == 1 and whole_data(problem)
-    ):
+    if not repeats(problem):
         return None
-    end = clock.now() + seconds
+    end, n = clock.now() + seconds, problem.n
     traffic, far = one_way_traffic(problem).toarray(), all_distances(problem)
     if far.diagonal().any() or (far != np.rint(far)).any() or 4 * traffic.sum() * far.max() >= MOST_COST:
         return None
     step = max(1.0, granularity(problem))
-    most = int(2 * (np.ceil(value / step) - 1) * step)
+    most = int((np.ceil(value / step) - 1) * step)
     cores = usable_cores(problem)
-    room = (problem.sizes[:, None, :] <= problem.capacity[None, cores, :]).all(axis=2)
+    capacity = problem.capacity[cores]
+    room = (problem.sizes[:, None, :] <= capacity).all(axis=2)
     allowed = np.ascontiguousarray(problem.domains[problem.domain_of][:, cores] & room)
     pairs, away = traffic.astype(np.int64), np.ascontiguousarray(far, np.int64)
     np.fill_diagonal(pairs, 0)
+    if room_of(problem) > 1:
+        apart, (indptr, other) = np.zeros((n, n), bool), problem.apart
+        apart[np.repeat(np.arange(n), np.diff(indptr)), other] = True
+        return nothing_below(
+            new_packing(pairs, away, allowed, problem.sizes, capacity, apart), most, int(seconds * PER_SECOND)
+        )
+    most *= 2  # costs are doubled there
     search, board = new_search(pairs, away, allowed), Board(away, allowed)
     if n <= EASY or (away != away.T).any():
-        stated = whole_numbers({"nodes": [certificate.get("nodes")]}, "nodes", 1, least=0)
-        budget = 1000 + FOR_EACH * min(BUDGET, int(stated[0]))
+        budget = BUDGET
+        if certificate is not None:
+            stated = whole_numbers({"nodes": [certificate.get("nodes")]}, "nodes", 1, least=0)
+            budget = 1000 + FOR_EACH * min(BUDGET, int(stated[0]))
         return _exhausted(search, most, board, allowed, int(min(budget, BUDGET, seconds * PER_SECOND)))
     try:
         closing = Closing(search, most, board, lambda: clock.now() > end, hints)
