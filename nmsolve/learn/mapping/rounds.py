@@ -18,6 +18,8 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Part of the way to its neighbours that a node goes before all are spread evenly.
 PULLED = 0.7
+#: Most steps of the start.
+MOST_STEPS = 32
 #: Lines of a processor on which a vector counts as it is: on larger ones it is as much shorter, as part of a side.
 SIDE = 8.0
 #: Weight of the neighbours where the mean leaves two cores equal, as in a corner.
@@ -81,14 +83,34 @@ class Rounds:
         return len(self.board.across)
 
     def start(self, degrees: float = 0.0) -> IntArray:
-        """Return (n,) cores: nodes spread evenly by the smoothest axes of their traffic, turned by an angle."""
+        """Return (n,) cores: nodes spread evenly by the smoothest axes of their traffic, turned by an angle. Then all go toward
+        their neighbours and are spread evenly again, as often as a processor has lines: on large boards axes alone are far off.
+        """
         turn = np.deg2rad(degrees)
         at = np.empty((self.problem.n, 2))
         for nodes in self.board.chips:
             x, y = (ranks(axis) / len(nodes) - 0.5 for axis in self._axes[nodes].T)
             at[nodes, 1] = np.cos(turn) * x + np.sin(turn) * y
             at[nodes, 0] = np.cos(turn) * y - np.sin(turn) * x
-        place = self._even(at)
+        core = self._nearest(self._even(at))
+        for _ in range(min(MOST_STEPS, round(self._side))):
+            self._poll()
+            place = self._place(core)
+            core = self._nearest(self._even(place + PULLED * self._pull(place)))
+        return core
+
+    def _place(self, core: IntArray) -> FloatArray:
+        """Return (n, 2) rows and columns of cores (n,)."""
+        return np.stack(np.divmod(core, self._cols), axis=1).astype(np.float64)
+
+    def _pull(self, place: FloatArray) -> FloatArray:
+        """Return (n, 2) the way from places (n, 2) to the mean place of a node's neighbours."""
+        t = self.traffic
+        near = np.asarray(t.mean @ place) + np.where(t.load > 1e-6, 0.0, 1.0)[:, None] * place
+        return near - place
+
+    def _nearest(self, place: FloatArray) -> IntArray:
+        """Return (n,) the cores nearest to places (n, 2), conflicts settled."""
         return np.asarray(self.settled(likely(place, self.board.corner, self.board.span)[None], place)[0])
 
     def settled(self, wish: IntArray, toward: FloatArray) -> IntArray:
@@ -108,9 +130,8 @@ class Rounds:
         own, both, target, cost = exchanges(
             core, self.size.reach, t.indptr, t.other, t.weight, b.across, b.down, *self._limits
         )
-        place = np.stack(np.divmod(core, self._cols), axis=1).astype(np.float64)
-        near = np.asarray(t.mean @ place) + np.where(t.load > 1e-6, 0.0, 1.0)[:, None] * place
-        pull = near - place
+        place = self._place(core)
+        pull = self._pull(place)
         spread, away = self._even(place + PULLED * pull) - place, place - self._middle
         load, side = t.load, self._side
         held, best = self._held(core), both.min(axis=1)

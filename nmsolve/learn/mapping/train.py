@@ -7,8 +7,9 @@ follows anyway. A policy that gets better is updated more often.
 Training begins with imitation: for the first updates the policy learns to make exchanges that are the best one for both nodes,
 which reinforcement alone would have to find by chance.
 
-Every few updates the policy places a few graphs that it is not trained on, greedily and as in use, and the best policy by their
-reward is what training ends with: reinforcement looks one round ahead, and what is better there may be worse after twelve.
+Every few updates the policy places a few graphs that it is not trained on, greedily and as in use, and the best policy of
+reinforcement by their reward is what training ends with: it looks one round ahead, and what is better there may be worse after
+twelve.
 
 A graph is placed in several rounds, as in use: every round begins with the most probable placement of the one before. What a node
 is credited with is what it pays itself (the published reward is stated for one node), what the node pays with which it changes
@@ -229,7 +230,7 @@ class Trainer:
         return row
 
     def _validated(self) -> float:
-        """Return the mean reward of the best greedy placements of graphs set aside; keep the policy if it is the best so far."""
+        """Return the mean reward of the best greedy placements of graphs set aside; keep the best policy of reinforcement."""
         arrays = {name: plain(w) for name, w in self.weights.items()}
         model, found = Checkpoint("m1", arrays, {}), []
         for number in range(VALID * len(self.settings.families)):
@@ -237,7 +238,7 @@ class Trainer:
             cores = np.stack([core for _, core in greedy(task.board, model)])
             found.append(1.0 + float(task.rewards(cores).max()) / task.chance)
         reward = float(np.mean(found))
-        if reward > self._best:
+        if reward > self._best and not self.imitates:
             self._best, self._kept = reward, arrays
         return reward
 
