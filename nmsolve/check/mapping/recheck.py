@@ -66,7 +66,7 @@ WORDS = ("cpsat", "mip", "branch-bound")
 #: Of these the one that says how long its search was.
 SEARCH = "branch-bound"
 #: Seconds at most in which a second search looks for a mapping below what one of the others claims.
-WORD_SECONDS = 20.0
+WORD_SECONDS = 5.0
 #: The same for mappings with chosen routes.
 FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 #: Methods of ours, whose claims no other package may re-check.
