@@ -27,7 +27,7 @@ from nmsolve.hw.assignment.machine_file import load_processors
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.hw.machines import load_machine
 from nmsolve.kinds.routing.bench import layered
-from nmsolve.learn.pipeline.train import random_chain
+from nmsolve.learn.pipeline.chains import random_chain
 from nmsolve.model.bound import gap
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx

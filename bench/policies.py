@@ -4,9 +4,12 @@
 hops more than annealing of a CPU second (``--seconds``) each of these has: the start of method M1's rounds, and the best of 12
 greedy rounds of a network that has learned nothing, of exchanges that are the best one for both nodes (what training begins
 with), and of the model. ``python bench/policies.py both`` prints the same of a whole run of ``m1-policy``, and of the placement
-policy in the same CPU time. ``python bench/policies.py policy`` prints the gap in hops of the placement policy to the best known,
-which is the best of three runs of ``anneal`` and of all draws. ``python bench/policies.py m5 MODEL.onnx ... [--cores 8,16,32,64]
-[--bind batch=1,seq=128]`` cuts models into stages and prints the gap to the optimum, which is proved.
+policy in the same CPU time. ``python bench/policies.py policy`` prints the gap in hops of the placement policy to the best
+known, which is the best of three runs of ``anneal`` and of all draws. ``python bench/policies.py m5 MODEL.onnx ... [--cores
+8,16,32,64] [--bind batch=1,seq=128]`` cuts models into stages and prints the gap to the optimum, which is proved. ``python
+bench/policies.py chains`` does so with 60 fresh chains (``--graphs``): with the model, a network that has learned nothing,
+actions that are all equally probable and a rule in the policy's place (a stage grows while a larger one would use its cores
+better), model and rule also without draws, and with ``groups-local``. It ends with the chains on which the model does worst.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.data import placement_data
+from nmsolve.heuristics.pipeline.actions import FIRST_TO_EARLIER, LAST_TO_LATER, MERGE_EARLIER, MERGE_LATER
+from nmsolve.heuristics.pipeline.groups import GroupsEnv
 from nmsolve.hw.scores import objective_value
 from nmsolve.kinds.mapping.learned.policy import RANDOM, annealed
 from nmsolve.kinds.mapping.learned.suite import FIRST, placement
@@ -27,19 +32,29 @@ from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.mapping.engine import ROUNDS, greedy, m1_model, placements
 from nmsolve.learn.mapping.policy import first_arrays
 from nmsolve.learn.mapping.rounds import Rounds
+from nmsolve.learn.pipeline.chains import random_chain
+from nmsolve.learn.pipeline.engine import episodes, m5_model
+from nmsolve.learn.pipeline.policy import BACK, ON
+from nmsolve.learn.pipeline.policy import Size as M5Size
+from nmsolve.learn.pipeline.policy import first_arrays as first_m5
+from nmsolve.learn.pipeline.window import BEYOND, LATER_USE, PER_STAGE, USE
 from nmsolve.learn.placement.decode import decoded
 from nmsolve.learn.placement.draft import Draft
 from nmsolve.learn.placement.engine import SAMPLES as POLICY_SAMPLES
 from nmsolve.learn.placement.engine import policy_model
 from nmsolve.learn.placement.network import first_arrays as first_network
+from nmsolve.model import clock
 from nmsolve.model.engine import Context, ScratchPlace
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.pipeline.api import plan
 
 NODES = 64
 #: First seed of the fresh graphs of method M1: training has 1000 and more, and nothing was tuned on these.
 FRESH = 500
+#: First seed of the fresh chains of method M5.
+FRESH_CHAINS = 900_000
 #: Families of training, and one that is never trained on.
 KINDS = "geo,comm,layered,rnd"
 
@@ -189,13 +204,76 @@ def table_m5(models: list[Path], cores: list[int], seconds: float, bind: str | N
             print(f"| {model.stem} | {problem.count} | {n} | {stages} | {' | '.join(gaps)} |", flush=True)
 
 
+def rule() -> dict[str, FloatArray]:
+    """Return weights that spell a rule out: A keeps what it can hold; B grows while a larger stage has a better use."""
+    size = M5Size(hidden=3)
+    arrays = {name: np.zeros(shape, np.float32) for name, shape in size.shapes.items()}
+    one, two, out = arrays["one.weight"], arrays["two.weight"], arrays["out.weight"]
+    one[PER_STAGE + LATER_USE, 0], one[PER_STAGE + USE, 0] = 1.0, -1.0
+    one[BEYOND, 1], one[BEYOND, 2] = 1.0, -1.0
+    two[:] = np.eye(3)
+    out[0, MERGE_LATER], out[1, ON], out[2, BACK] = 1e6, 1e9, 1e9
+    arrays["out.bias"][LAST_TO_LATER] = 1.0
+    arrays["out.bias"][[MERGE_EARLIER, FIRST_TO_EARLIER, ON, BACK]] = -1e3
+    return arrays
+
+
+def table_chains(chains: int, seconds: float) -> None:
+    """Print how far above the optimum each policy ends on fresh chains: mean, median and largest gap."""
+    clock.count_cpu()
+    model, size = m5_model()
+    rivals = {
+        "model": model.arrays,
+        "untrained": first_m5(size, 0),
+        "all equally probable": {name: np.zeros_like(a) for name, a in model.arrays.items()},
+        "rule": rule(),
+    }
+    gaps: dict[str, list[float]] = {}
+    worst = []
+    for seed in range(FRESH_CHAINS, FRESH_CHAINS + chains):
+        rng = np.random.default_rng(seed)
+        cores, layers = int(rng.integers(8, 65)), int(rng.integers(20, 201))
+        problem = random_chain(seed, cores, layers)
+        best = plan(problem, time_limit=60.0, engines=["chain"])
+        assert best.status == "optimal" and best.objective and best.solution is not None
+
+        def add(name: str, found: float | None, least: float = best.objective) -> float:
+            gaps.setdefault(name, []).append(100 * (float(found or np.inf) / least - 1))
+            return gaps[name][-1]
+
+        for name, arrays in rivals.items():
+            for draws in (True, False) if name in ("model", "rule") else (True,):
+                env, begin = GroupsEnv(problem), clock.now()
+                loads = [float(env.unit[0])]
+                loads += [
+                    e.load for e in episodes(env, arrays, 1, lambda b=begin: clock.now() - b > seconds, draws)
+                ]
+                add(name if draws else f"{name}, best actions only", min(loads))
+        answer = plan(problem, time_limit=seconds, engines=["m5-policy"], seed=1)
+        gap = add("engine m5-policy", answer.objective)
+        stages = 0 if answer.solution is None else len(answer.solution.cores)
+        worst.append((gap, seed, layers, cores, len(best.solution.cores), stages))
+        add(
+            "engine groups-local",
+            plan(problem, time_limit=seconds, engines=["groups-local"], seed=1).objective,
+        )
+    print("| policy | mean | median | largest |\n|---|---|---|---|")
+    for name, values in gaps.items():
+        print(f"| {name} | {np.mean(values):.2f} % | {np.median(values):.2f} % | {max(values):.1f} % |")
+    print(
+        "| worst chains | seed | layers | cores | stages of the optimum | of the answer |\n|---|---|---|---|---|---|"
+    )
+    for gap, *row in sorted(worst, reverse=True)[:10]:
+        print(f"| {gap:.1f} % | {' | '.join(map(str, row))} |")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("method", choices=["m1", "both", "m5", "policy"])
+    parser.add_argument("method", choices=["m1", "both", "m5", "chains", "policy"])
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--graphs", type=int, help="of each family: 25 for m1, 6 for policy")
+    parser.add_argument("--graphs", type=int, help="of each family: 25 for m1, 6 for policy; chains: 60")
     parser.add_argument("--nodes", type=int, default=NODES, help="of the graphs for m1")
     parser.add_argument(
         "--seconds", type=float, default=1.0, help="of the search for the best known, or of an engine"
@@ -210,5 +288,7 @@ if __name__ == "__main__":
         table_both(given.graphs or 25, given.seconds, given.kinds.split(","), given.nodes)
     elif given.method == "policy":
         table_policy(given.graphs or 6, given.seconds, given.kinds.split(","))
+    elif given.method == "chains":
+        table_chains(given.graphs or 60, given.seconds)
     else:
         table_m5(given.models, [int(c) for c in given.cores.split(",")], given.seconds, given.bind)

@@ -221,21 +221,16 @@ def test_the_threshold_triggers_updates_and_so_does_the_limit_on_graphs() -> Non
         assert trainer.update()["graphs"] == graphs
 
 
-def test_reinforce_raises_the_reward() -> None:
+def test_reinforce_and_imitation_each_raise_the_reward() -> None:
     pytest.importorskip("torch")
     from nmsolve.learn.pipeline.train import Settings, Trainer
 
-    trainer = Trainer(Settings((6,), (8, 12), seed=1, rate=1e-2))
-    rewards = [trainer.update()["reward"] for _ in range(30)]
-    assert np.mean(rewards[-10:]) > np.mean(rewards[:5])
-
-
-def test_episodes_end_at_the_target() -> None:
-    pytest.importorskip("torch")
-    from nmsolve.learn.pipeline.train import Settings, Trainer
-
-    easy = Trainer(Settings((6,), (8, 12), tolerance=1e6))
-    assert easy.update()["steps"] == 1
+    for imitation, updates in ((0, 60), (30, 30)):
+        trainer = Trainer(
+            Settings((6,), (12, 16), seed=1, imitation=imitation, rate=1e-2, imitation_rate=1e-2)
+        )
+        rewards = [trainer.update()["reward"] for _ in range(updates)]
+        assert np.mean(rewards[-10:]) > np.mean(rewards[:5]), imitation
 
 
 @pytest.mark.parametrize("method", ["m1", "m5"])

@@ -86,7 +86,8 @@ class GroupsEnv:
         self._stages = int(np.count_nonzero(self._state))
         self._taken = 0
         amounts = worst(self.runs, self._state)[:4]
-        self._even: FloatArray = np.where(amounts > 0, amounts, 1.0)
+        #: (4,) load, compute, storage and routing of the even cut, which the reward's amounts are parts of
+        self.unit: FloatArray = np.where(amounts > 0, amounts, 1.0)
 
     def _order(self, order: IntArray | None) -> IntArray:
         """Return the order as one of merged layers."""
@@ -155,7 +156,7 @@ class GroupsEnv:
     def _info(self) -> dict[str, Any]:
         load, compute, storage, transfer, _ = worst(self.runs, self._state).tolist()
         weights = self.reward
-        parts = (np.array([load, compute, storage, transfer]) / self._even).tolist()
+        parts = (np.array([load, compute, storage, transfer]) / self.unit).tolist()
         over = self.problem.memory is not None and storage > self.problem.memory
         each = (weights.a, weights.compute, weights.storage, weights.routing)
         reward = -sum(weight * part for weight, part in zip(each, parts, strict=True))
@@ -168,9 +169,9 @@ class GroupsEnv:
         """(N,) a copy of the state."""
         return self._state.copy()
 
-    def plan(self) -> PipelinePlan:
-        """Return the state as a plan of the problem."""
-        layers, cores = groups_of(self._state, self.problem.largest_group)
+    def plan(self, state: IntArray | None = None) -> PipelinePlan:
+        """Return a state (N,), that of the episode if not given, as a plan of the problem."""
+        layers, cores = groups_of(self._state if state is None else state, self.problem.largest_group)
         stage = np.empty(self.merged.problem.count, np.int64)
         stage[self.order] = np.repeat(np.arange(len(layers)), layers)
         return self.merged.lift(PipelinePlan(stage, cores))

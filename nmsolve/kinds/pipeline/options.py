@@ -24,7 +24,7 @@ from nmsolve.kinds.parameters import Argument, Option
 # fmt: off
 
 RewardTerms = A[str | None, Option(help="Weights of the reward of method M5, e.g. storage=0.5,routing=0. "
-                                        "[default: a=1,compute=0.05,storage=0.05,routing=0.05,penalty=2]")]
+                                        "[default: a=1,compute=0.005,storage=0.005,routing=0.005,penalty=2]")]
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class ExplainPipelineOptions(ConflictOptions, PipelineProblemOptions):
 class TrainM5Options(TrainOptions):
     """Train the policy of method M5 (engine m5-policy): pipelines cut into stages by actions."""
 
-    cores: A[str, Option(help="Numbers of cores, with commas.")] = "8,16,32"
-    layers: A[str, Option(help="Least and most layers of a random pipeline, with a dash.")] = "20-120"
+    cores: A[str, Option(help="Numbers of cores, with commas.")] = "8,12,16,24,32,48,64"
+    layers: A[str, Option(help="Least and most layers of a random pipeline, with a dash.")] = "20-200"
     reward: RewardTerms = None
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("m5.safetensors")
 

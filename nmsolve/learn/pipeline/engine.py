@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
 import numpy as np
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.groups import GroupsEnv
 from nmsolve.learn.checkpoint import Checkpoint, sized
-from nmsolve.learn.pipeline.policy import Size, core_features, draw, scores
+from nmsolve.learn.pipeline.policy import Size, network
+from nmsolve.learn.pipeline.walk import Episode, rules_of, start, walk
+from nmsolve.learn.pipeline.window import reach_of
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.features import takes
@@ -15,8 +20,12 @@ from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
-#: Episodes side by side, and rounds of them without a better plan before the engine ends.
-EPISODES, IDLE = 16, 4
+#: Episodes of a round, each with a target of its own, and rounds of draws without a better plan before the engine ends.
+EPISODES, IDLE = 16, 8
+#: Least targets of the rounds in which the best action is always taken, in parts of the least load so far.
+GREEDY = (0.0, 0.7, 0.9, 0.98)
+#: Least targets of rounds of draws, in parts of the least load so far: drawn up to this much below it.
+BELOW = 0.1
 
 
 def m5_model() -> tuple[Checkpoint, Size]:
@@ -24,9 +33,47 @@ def m5_model() -> tuple[Checkpoint, Size]:
     return sized("m5", Size)
 
 
-def steps_of(problem: PipelineProblem) -> int:
-    """Return the steps of an episode: enough to merge all cores and to pass layers between all neighbours a few times."""
-    return 32 + 6 * problem.cores
+def episodes(
+    env: GroupsEnv, arrays: Mapping[str, Any], seed: int, stop: Callable[[], bool], draws: bool = True
+) -> Iterator[Episode]:
+    """Yield episodes of a policy with the given arrays.
+
+    First the best action is taken each time, for targets from the even cut's load down to a perfect balance, and then closer to
+    the least load so far. With ``draws`` actions are drawn after that, for targets a little below that load, until some rounds
+    bring nothing better.
+    """
+    runs, rules, net, rng = env.runs, rules_of(env), network(arrays), np.random.default_rng(seed)
+    least = 0.9 * float(runs.time[0, -1]) / env.problem.cores
+    load, reward, idle = float(env.unit[0]) / runs.unit, -np.inf, 0
+    if least <= 0.0 or env.problem.cores == 1 or len(runs.order) == 1:
+        return
+    rounds = 0
+    while idle < IDLE:
+        greedy, before = rounds < len(GREEDY), (load, reward)
+        if greedy:
+            targets = np.geomspace(max(least, GREEDY[rounds] * load), max(least, load), EPISODES + 1)[:-1]
+        else:
+            targets = load * (1.0 - BELOW * rng.random(EPISODES) ** 2)
+        for target in targets.tolist():
+            if stop():
+                return
+            first = start(len(runs.order), env.problem.cores)
+            episode = walk(
+                runs,
+                reach_of(runs, env.problem.cores, target),
+                rules,
+                net,
+                first,
+                0.0 if greedy else 1.0,
+                False,
+                rng,
+            )
+            load, reward = min(load, episode.load / runs.unit), max(reward, episode.reward)
+            yield episode
+        rounds += 1
+        if rounds >= len(GREEDY) and not draws:
+            return
+        idle = idle + 1 if not greedy and (load, reward) == before else 0
 
 
 def _chain(problem: PipelineProblem) -> PipelinePlan | None:
@@ -37,7 +84,7 @@ def _chain(problem: PipelineProblem) -> PipelinePlan | None:
 
 
 class M5Policy:
-    """Episodes from the evenly cut pipeline; a plan on the way is offered if its reward is the best so far."""
+    """Episodes along the chain; a plan on the way is offered if its reward is the best so far, the even cut first."""
 
     name = "m5-policy"
     finds = "mappings"
@@ -58,19 +105,13 @@ class M5Policy:
                 if plan is not None:
                     context.offer(plan.packed(problem), "chain")
             return
-        rng, best, idle = np.random.default_rng(context.seed), -float("inf"), 0
-        envs = [GroupsEnv(problem, steps=steps_of(problem)) for _ in range(EPISODES)]
-        while idle < IDLE:
-            before, begun = best, [env.reset() for env in envs]
-            seen, known = np.stack([state for state, _ in begun]), [info for _, info in begun]
-            for _ in range(envs[0].steps):
-                for env, info in zip(envs, known, strict=True):
-                    if info["fits"] and info["reward"] > best:
-                        best = info["reward"]
-                        context.offer(env.plan().packed(problem), "actions")
-                if context.should_stop() or problem.cores == 1:
-                    return
-                actions = draw(scores(model.arrays, core_features(seen)), rng)
-                taken = [env.step(action) for env, action in zip(envs, actions.tolist(), strict=True)]
-                seen, known = np.stack([t[0] for t in taken]), [t[4] for t in taken]
-            idle = 0 if best > before else idle + 1
+        env = GroupsEnv(problem)
+        _, even = env.reset()
+        best = -np.inf
+        if even["fits"]:
+            best = even["reward"]
+            context.offer(env.plan().packed(problem), "even cut")
+        for episode in episodes(env, model.arrays, context.seed, context.should_stop):
+            if episode.reward > best:
+                best = episode.reward
+                context.offer(env.plan(episode.best).packed(problem), "actions")
