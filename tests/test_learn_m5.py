@@ -163,7 +163,16 @@ def test_actions_are_drawn_by_their_probability() -> None:
 def test_an_episode_ends_when_every_stage_keeps_the_target() -> None:
     env = chain_env(2)
     begin, rng = start(24, 8), np.random.default_rng(0)
-    easy = walk(env.runs, reach_of(env.runs, 8, 1e3 * target_of(env)), rules_of(env), untrained(0), begin, 1.0, True, rng)
+    easy = walk(
+        env.runs,
+        reach_of(env.runs, 8, 1e3 * target_of(env)),
+        rules_of(env),
+        untrained(0),
+        begin,
+        1.0,
+        True,
+        rng,
+    )
     assert len(easy.choice) == 0
 
 

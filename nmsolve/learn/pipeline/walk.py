@@ -160,4 +160,6 @@ def _reward(rules: Rules, amounts: FloatArray) -> float:
 @plain
 def _undoes(action: int, before: int, pairs: int) -> bool:
     """One hands the layer back that the other has handed on."""
-    return bool(before >= 0 and abs(action - before) == pairs and min(action, before) // pairs == LAST_TO_LATER)
+    return bool(
+        before >= 0 and abs(action - before) == pairs and min(action, before) // pairs == LAST_TO_LATER
+    )
