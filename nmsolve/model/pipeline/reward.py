@@ -12,10 +12,11 @@ from nmsolve.model.quantities import weights_of
 class Reward:
     """``-a * max(t) - compute * max(compute) - storage * max(storage) - routing * max(transfer) + b``.
 
-    Each amount is a part of that of the even cut, with which an episode begins, so weights mean the same for every network.
-    ``max(t)`` is the largest load. The method names the three worst amounts and their weights but no numbers: as they are here
-    they decide between states of about the same time: with 0.05 plans ended 1 % slower. With 0 for all three the reward ranks states as the load does. ``b`` is
-    ``-penalty`` where the storage of a core exceeds the memory, else 0: as bad as twice the even cut.
+    Each amount is a part of that of the even cut, with which an episode begins, so weights mean the same for every
+    network. ``max(t)`` is the largest load. The method names the three worst amounts and their weights but no numbers: as
+    they are here they decide between states of about the same time: with 0.05 plans ended 1 % slower. With 0 for all
+    three the reward ranks states as the load does. ``b`` is ``-penalty`` where the storage of a core exceeds the memory,
+    else 0: as bad as twice the even cut.
     """
 
     a: float = 1.0
