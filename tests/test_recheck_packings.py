@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,7 @@ def test_it_ends_exactly_where_no_mapping_costs_so_little(part: int) -> None:
         assert nothing_below(search, best, 10**6) is False, seed
 
 
-def some_problem(seed: int, cores: int = 4) -> MappingProblem:
+def some_problem(seed: int) -> MappingProblem:
     """Eight nodes of unlike sizes in pairs and threes."""
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 8, (2, 20))
@@ -84,7 +85,7 @@ def some_problem(seed: int, cores: int = 4) -> MappingProblem:
     graph = LogicGraph.from_edges(
         8, a, b, rng.integers(1, 9, 20).astype(float), resources=("neurons",), sizes=size
     )
-    machine = Machine("m", (1, 1), (2, cores // 2), capacity={"neurons": 9})
+    machine = Machine("m", (1, 1), (2, 2), capacity={"neurons": 9})
     apart = SideConstraint("two", "apart", nodes=(0, 1))
     return MappingProblem(graph, machine, "hops", (apart,))
 
@@ -103,6 +104,19 @@ def test_words_of_solvers_are_recomputed(method: str, seed: int) -> None:
     assert found.ok and "recomputed by a second search" in found.text and not found.word
     found = check_bound(problem, Bound(best + 1, method, "full", {"status": "optimal"}))
     assert not found.ok and "a second search found a mapping below" in found.text
+
+
+def test_what_does_not_end_in_time_or_breaks_another_limit_stays_a_word() -> None:
+    """No time, no answer; a cheaper mapping that a limit on tables may forbid refutes nothing."""
+    problem = some_problem(0)
+    claim = Bound(1000.0, "cpsat", "full", {"status": "optimal"})
+    found = check_bound(problem, claim, seconds=0.0)
+    assert found.ok and found.word == "cpsat"
+    assert not check_bound(problem, claim).ok
+    tight = replace(problem, machine=replace(problem.machine, capacity={"neurons": 9, "axons_in": 1}))
+    assert tight.axons is not None
+    found = check_bound(tight, claim)
+    assert found.ok and found.word == "cpsat"
 
 
 def test_the_first_example_rests_on_no_word(tmp_path: Path, call: Called) -> None:

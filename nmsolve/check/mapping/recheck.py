@@ -233,8 +233,9 @@ def _by_search(
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     if found:
         return BoundCheck(True, bound.value, "recomputed by a second search: no mapping costs less")
-    limits = problem.ceilings, problem.limits_moves, problem.axons, problem.kinds, problem.table_limit
-    if found is None or any(limits):
+    tables = problem.axons, problem.kinds, problem.table_limit
+    limited = problem.ceilings or problem.limits_moves or any(limit is not None for limit in tables)
+    if found is None or limited:
         why = f"a second search does not end within {seconds:,.0f} s, or cannot tell"
         return _on_trust(problem, bound, about, why)
     return BoundCheck(False, np.nan, f"a second search found a mapping below the claim {bound.value:.17g}")

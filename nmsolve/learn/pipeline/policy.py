@@ -1,4 +1,4 @@
-"""The policy network of method M5: what is seen of the borders in, a score for each of eight actions out.
+"""The policy network of method M5: what is seen of the borders in, a score for each of six actions out.
 
 The published figure shows a network without sizes. This one scores the four kinds of action at two pairs of neighbouring cores,
 where stage A ends and where stage B ends (:mod:`.window`); the others of the 4 (N - 1) have probability 0. So one policy serves

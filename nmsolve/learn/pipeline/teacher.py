@@ -26,7 +26,7 @@ def needs_of(reach: Reach) -> FloatArray:
 
 @plain
 def _with(reach: Reach, need: FloatArray, first: int, cores: int) -> float:
-    """Cores that a stage of so many, which holds all that it can, and those after it need."""
+    """Cores that are needed if a stage on ``cores`` of them holds all that it can: its own, and those of the layers after it."""
     end = reach.last[cores, first]
     return float(cores + need[end]) if end > first else np.inf
 
