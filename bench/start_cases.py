@@ -1,7 +1,8 @@
 """Instances of ``starts.py``: generated problems of all kinds, each with what solves it.
 
-Networks to map, by kind: ``many`` nodes per core, the same on ``chips``, ``messages`` with one charge for many targets, ``one``
-node per core. The other kinds take generated instances of the built-in suites, with other seeds and sizes.
+Networks to map, by kind: ``many`` nodes per core, ``separable`` ones of these, the same as ``many`` on ``chips``, ``messages``
+with one charge for many targets, ``one`` node per core. The other kinds take generated instances of the built-in suites, with
+other seeds and sizes.
 """
 
 from __future__ import annotations
@@ -69,6 +70,25 @@ def networks() -> Iterator[tuple[str, Callable[[], LogicGraph], str]]:
     for family in ("geo", "layered", "rnd", "comm"):
         for n in (500, 1000):
             yield f"mesh-{family}-{n}", partial(generate, f"mesh-{family}", nodes=n), "hops"
+
+
+def separable() -> list[Case]:
+    """Return networks that fall into halves with few edges between them, many nodes on a core."""
+    kinds = {
+        "delaunay": delaunay,
+        "geometric": geometric,
+        "comm": lambda n, seed: generate("mesh-comm", nodes=n, seed=seed),
+    }
+    return [
+        Case(
+            f"{family}-{n}-{seed}-{board}",
+            partial(mapping, partial(graph, n, seed), f"mesh:{board}", "hops", 0),
+        )
+        for family, graph in kinds.items()
+        for n in (2000, 4000, 8000)
+        for seed in (1, 2)
+        for board in ("4x4", "8x8")
+    ]
 
 
 def messages() -> Iterator[tuple[str, Callable[[], LogicGraph], str]]:
@@ -221,6 +241,8 @@ def cases(kind: str) -> list[Case]:
         return list(TASKS[kind]())
     if kind == "many":
         return many("mesh:8x8")
+    if kind == "separable":
+        return separable()
     if kind == "chips":
         return many("mesh:4x4,2x2")
     if kind.startswith("messages"):
@@ -231,4 +253,4 @@ def cases(kind: str) -> list[Case]:
     return one([(64, "mesh:4x4,2x2"), (144, "mesh:6x6,2x2"), (256, "mesh:8x8,2x2")])
 
 
-KINDS = ("many", "chips", "messages", "messages-chips", "one", "one-chips", *TASKS)
+KINDS = ("many", "separable", "chips", "messages", "messages-chips", "one", "one-chips", *TASKS)

@@ -203,7 +203,7 @@ def test_one_engine_decides_for_every_problem_and_not_again_for_repeats(
     )
     asked: list[MappingProblem] = []
     monkeypatch.setattr(
-        mapper, "combines", lambda problem, seconds: asked.append(problem) or problem is first
+        mapper, "combined_part", lambda problem, seconds: asked.append(problem) or float(problem is first)
     )
     engine, moves = Multilevel(), []
     for problem, seconds in ((first, 0.3), (first, 0.2), (second, 0.3), (second, 0.5)):
@@ -213,8 +213,25 @@ def test_one_engine_decides_for_every_problem_and_not_again_for_repeats(
     assert all("deep multilevel" in one for one in moves[:2])
     assert all("bisection" in one and "deep multilevel" not in one for one in moves[2:])
     assert [problem is first for problem in asked] == [True, False, False]
-    monkeypatch.setattr(mapper, "combines", lambda problem, seconds: pytest.fail("decided"))
-    Multilevel(combining=False).run(first, FakeContext(0.1))
+    monkeypatch.setattr(mapper, "combined_part", lambda problem, seconds: pytest.fail("decided"))
+    Multilevel(combined=0.0).run(first, FakeContext(0.1))
+
+
+@pytest.mark.parametrize(
+    ("part", "first", "then"), [(0.0, False, True), (0.25, True, True), (1.0, True, False)]
+)
+def test_annealing_has_what_combining_leaves(
+    part: float, first: bool, then: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starts and combinations end when their part of the time is over."""
+    problem = MappingProblem(grid_graph(20, 20), Machine("m", (1, 1), (4, 4)), "hops", (), 26)
+    context, left = FakeContext(0.8), []
+    monkeypatch.setattr(
+        mapper.Annealing, "run", lambda self, problem, context: left.append(context.time_left())
+    )
+    Multilevel(combined=part).run(problem, context)
+    assert ("deep multilevel" in context.moves, bool(left)) == (first, then)
+    assert not left or left[0] <= 0.8 * (1 - part)
 
 
 def test_some_mapping_comes_before_the_search_only_where_none_is_known() -> None:

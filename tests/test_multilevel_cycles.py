@@ -13,7 +13,7 @@ from search_fakes import QuietContext
 from nmsolve.heuristics.mapping.multilevel.annealing import halved, new_bench
 from nmsolve.heuristics.mapping.multilevel.bisect import split
 from nmsolve.heuristics.mapping.multilevel.coarsen import clustered, coarser
-from nmsolve.heuristics.mapping.multilevel.combining import Combining, combines, separates
+from nmsolve.heuristics.mapping.multilevel.combining import BEFORE, Combining, combined_part, separates
 from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Found, Style
 from nmsolve.heuristics.mapping.multilevel.fm import refine_by_fm
 from nmsolve.heuristics.mapping.multilevel.graph import Graph, finest_graph
@@ -287,32 +287,31 @@ def test_only_networks_with_small_cuts_separate() -> None:
     assert not separates(make_problem(layered, mesh, balance=0.05), 60)
     assert not separates(make_problem(triangulated(16), mesh), 60)
     tree = load_machine("tree:4:4,1:10")
-    assert not separates(
-        make_problem(generate("snn", nodes=2000, synapses=12000, layers=4, directed=0), tree, balance=0.05),
-        60,
+    sparse = make_problem(
+        generate("snn", nodes=2000, synapses=12000, layers=4, directed=0), tree, balance=0.05
     )
-    assert combines(
-        make_problem(generate("snn", nodes=2000, synapses=12000, layers=4, directed=0), tree, balance=0.05),
-        60,
-    )
-    assert not combines(make_problem(layered, tree, balance=0.05), 60)
+    assert not separates(sparse, 60)
+    assert combined_part(sparse, 60) == 1.0
+    assert combined_part(make_problem(layered, tree, balance=0.05), 60) == 0.0
 
 
 def test_automatic_mode_takes_it_where_time_is_short() -> None:
-    """And annealing where there is more; for cuts it always is the better one, as on hierarchies."""
+    """And for a start before annealing where there is more; for cuts it always is the better one, as on hierarchies."""
     graph, mesh = triangulated(20_000), load_machine("mesh:8x8")
 
-    def finder(problem: MappingProblem, seconds: float) -> tuple[str, bool, bool]:
-        """The engine, whether it combines, and whether all workers are its own."""
+    def finder(problem: MappingProblem, seconds: float) -> tuple[str, float, bool]:
+        """The engine, the part that starts and combinations get, and whether all workers are its own."""
         steps = automatic(problem, seconds, 1, lambda name, why: None)
         (step,) = [step for step in steps if step.engine.name in ("multilevel", "external")]
-        return step.engine.name, getattr(step.engine, "combining", False), step.threads
+        return step.engine.name, getattr(step.engine, "combined", 0.0), step.threads
 
     hops = make_problem(graph, mesh, balance=0.03)
-    combining, annealing = ("multilevel", True, True), ("multilevel", False, False)
-    assert finder(hops, 1) == combining and finder(hops, 60) == annealing
+    combining = ("multilevel", 1.0, True)
+    assert finder(hops, 1) == combining and finder(hops, 60) == ("multilevel", BEFORE, False)
     assert finder(make_problem(graph, mesh, balance=0.03, objective="cut"), 60) == combining
     assert finder(make_problem(graph, tree_machine(), balance=0.03), 60) == combining
+    windows = generate("snn", nodes=2000, synapses=20000, layers=4, directed=0)
+    assert finder(make_problem(windows, mesh, balance=0.03), 60) == ("multilevel", 0.0, False)
     layered = generate("snn", nodes=6000, synapses=60000, layers=4, directed=0)
     assert finder(make_problem(layered, mesh, balance=0.03, objective="cut"), 1)[0] == "external"
 

@@ -12,7 +12,7 @@ import numpy as np
 from strength_cases import at_least, at_most, board, found, near, placement, run
 
 from nmsolve.heuristics.mapping.external.engine import External
-from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel
+from nmsolve.heuristics.mapping.multilevel.mapper import Annealing
 from nmsolve.heuristics.mapping.placement.engine import Anneal
 from nmsolve.heuristics.mapping.placement.tabu import Tabu
 from nmsolve.model.mapping.problem import MappingProblem
@@ -34,7 +34,7 @@ def spoiled(problem: MappingProblem, core: IntArray) -> IntArray:
 
 def many_start() -> IntArray:
     """A good mapping, spoiled."""
-    runs = [run(Multilevel(), MANY, seed=s, seconds=0.1) for s in (1, 2)]
+    runs = [run(Annealing(), MANY, seed=s, seconds=0.1) for s in (1, 2)]
     return spoiled(MANY, min(runs, key=lambda counted: counted.value).best)
 
 
@@ -45,7 +45,7 @@ def one_start() -> IntArray:
 
 def test_multilevel_goes_on() -> None:
     """Fails if the mapping that is known is left aside."""
-    at_most(found(Multilevel(), MANY, 3, seconds=0.003, start=many_start()), 1020)
+    at_most(found(Annealing(), MANY, 3, seconds=0.003, start=many_start()), 1020)
 
 
 def test_external_goes_on() -> None:

@@ -105,9 +105,9 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
     heuristics, plain, aimed = _heuristics(problem), *_bounds(problem)
-    combining = False
+    combined = 0.0
     if heuristics == MULTILEVEL:
-        heuristics, combining = _of_pairs(problem, seconds)
+        heuristics, combined = _of_pairs(problem, seconds)
     # Bounds may need long for their first value, and estimates of that fail: only the cheapest come before a mapping.
     cheap = [name for name in plain if name == "star" and workers == 1]
     order = [*cheap, *heuristics, *(name for name in plain if name not in cheap), *aimed]
@@ -133,7 +133,7 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
         )
     steps = [step for step in steps if late[step.engine.name] is None]
     if "multilevel" in heuristics:
-        steps = [_multilevel(step, combining) if step.engine.name == "multilevel" else step for step in steps]
+        steps = [_multilevel(step, combined) if step.engine.name == "multilevel" else step for step in steps]
     if problem.graph.on_disk:  # in this process, with all threads: its memory is what the budget leaves
         return [replace(step, threads=True) for step in steps]
     first = _first_runs([step.engine.name for step in steps], heuristics, problem, seconds, small)
@@ -310,25 +310,23 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
     return MULTILEVEL
 
 
-def _of_pairs(problem: MappingProblem, seconds: float) -> tuple[dict[str, float], bool]:
-    """Return the heuristics where many nodes share a core and edges are charged one by one, and whether `multilevel` combines."""
-    from nmsolve.heuristics.mapping.multilevel.combining import CUT_NODES, combines, promising, separates
+def _of_pairs(problem: MappingProblem, seconds: float) -> tuple[dict[str, float], float]:
+    """Return the heuristics where many nodes share a core and edges are charged one by one, and the part that is combined."""
+    from nmsolve.heuristics.mapping.multilevel.combining import CUT_NODES, combined_part
 
     cut = problem.objective == "cut" and problem.n >= CUT_NODES
     priced = problem.machine.distance_matrix is None and _priced(problem)
-    if combines(problem, seconds):
-        return MULTILEVEL, True
-    if problem.kinds is not None or not (_large(problem) or cut or priced):
-        return MULTILEVEL, False
-    anneals = not promising(problem, seconds) and separates(problem, seconds)
-    return MULTILEVEL if anneals else {"external": 1.0}, False
+    combined = combined_part(problem, seconds)
+    if combined == 0.0 and problem.kinds is None and (_large(problem) or cut or priced):
+        return {"external": 1.0}, combined
+    return MULTILEVEL, combined
 
 
-def _multilevel(step: Step, combining: bool) -> Step:
-    """Return the step of `multilevel` with what is known of its way. Combining uses all workers as threads."""
+def _multilevel(step: Step, combined: float) -> Step:
+    """Return the step of `multilevel` with what is known of its way. Combining alone uses all workers as threads."""
     from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel
 
-    return replace(step, engine=Multilevel(combining), threads=combining)
+    return replace(step, engine=Multilevel(combined), threads=combined == 1.0)
 
 
 def _large(problem: MappingProblem) -> bool:

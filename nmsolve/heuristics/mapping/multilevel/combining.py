@@ -38,13 +38,21 @@ DENSE, FULL = 64, 0.985
 #: power of the mean number of neighbours: on Delaunay graphs of 30,000 and 50,000 nodes after 2 and 3 s, of 200,000 after 11, on
 #: geometric graphs of 2^15 after 12 (it may be far off there). For the cut it is not, from this many nodes on.
 HURRIED, CUT_NODES = 42, 5000
-#: Part of the time that it may take to see this, by the seconds that each edge takes; and part after which it is given up: other
-#: work on the machine may take four fifths of it.
-PROBE, PROBED, GIVEN_UP = 0.2, 2.5e-7, 0.5
+#: Part of the time before annealing where that is better in the end and the network separates: after 2 s it ends 4.5 % lower on
+#: geometric graphs, 1.3 % on communities, 0.6 % higher on Delaunay graphs (docs/methods.md).
+BEFORE = 0.2
+#: Part of the time that it may take to see this, by the seconds that each edge takes, and if annealing follows anyway; and part
+#: after which it is given up: other work on the machine may take four fifths of it.
+PROBE, BRIEF_PROBE, PROBED, GIVEN_UP = 0.2, 0.05, 2.5e-7, 0.5
 
 
 class Combining:
-    """Starts and combinations (see the package's text), on all threads that it is given."""
+    """Starts and combinations (see the package's text), on all threads that it is given.
+
+    Parameters
+    ----------
+    part : of the time left that it takes
+    """
 
     name = "multilevel"
     finds = "mappings"
@@ -52,12 +60,15 @@ class Combining:
         "pairs -single -apart", at_most(MOST_BLOCKS, lambda p: int(p.machine.usable.sum()), "usable cores")
     )
 
+    def __init__(self, part: float = 1.0) -> None:
+        self._part = part
+
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until told to stop; offers every improvement, and something at once where nothing is known."""
         known, _ = context.incumbent()
         if known is None and (first := filled(problem)) is not None:
             context.offer(first, "first fit")
-        search = _Search(problem, context)
+        search = _Search(problem, context, self._part)
         threads = Threads(max(1, context.workers), search.stop)
         try:
             search.run(known, threads)
@@ -65,11 +76,13 @@ class Combining:
             threads.close()
 
 
-def combines(problem: MappingProblem, seconds: float) -> bool:
-    """Return whether starts and combinations are better than annealing in a run of this many ``seconds``."""
+def combined_part(problem: MappingProblem, seconds: float) -> float:
+    """Return the first part of a run of this many ``seconds``, in which starts and combinations are better than annealing."""
     if problem.machine.distance_matrix is not None and by_level(problem):
-        return True
-    return promising(problem, seconds) and separates(problem, seconds)
+        return 1.0
+    if promising(problem, seconds):
+        return 1.0 if separates(problem, seconds) else 0.0
+    return BEFORE if separates(problem, seconds, BRIEF_PROBE) else 0.0
 
 
 def by_level(problem: MappingProblem) -> bool:
@@ -96,19 +109,19 @@ def promising(problem: MappingProblem, seconds: float) -> bool:
     return 1e9 * seconds < HURRIED * (connections / max(1, problem.n)) ** 3 * connections
 
 
-def separates(problem: MappingProblem, seconds: float) -> bool:
+def separates(problem: MappingProblem, seconds: float, probe: float = PROBE) -> bool:
     """Return whether little traffic crosses between cores, and between many as much more as between few: on meshes and the like.
 
     On other networks annealing finds far better mappings.
 
-    ``seconds`` : of the run; it takes a fifth of them at most (half on a busy machine), or says False, as it does where there is
-    nothing to coarsen
+    ``seconds`` : of the run; it takes the part ``probe`` of them at most (more on a busy machine), or says False, as it does
+    where there is nothing to coarsen
     """
     end = clock.now() + GIVEN_UP * seconds
     if not clusters_fit(problem):
         return False
     cores, edges = int(problem.machine.usable.sum()), len(problem.graph.traffic[1]) / 2
-    if edges * PROBED > PROBE * seconds:
+    if edges * PROBED > probe * seconds:
         return False
     most = CROSSING * problem.n**0.5 / max(1.0, edges)
     cycle = Cycle(finest_graph(problem), tree_of(problem), lambda: clock.now() > end)
@@ -122,18 +135,20 @@ def separates(problem: MappingProblem, seconds: float) -> bool:
 class _Search:
     """Mappings of one problem from scratch, level by level where the machine has levels, and what is made of them."""
 
-    def __init__(self, problem: MappingProblem, context: Context) -> None:
+    def __init__(self, problem: MappingProblem, context: Context, part: float) -> None:
         self._context, self._tree = context, tree_of(problem)
         self._top = groups_of(self._tree.boards[-1].distance)
         self._cycle = Cycle(finest_graph(problem), self._tree, self.stop, flow=self._top is not None)
         self._pool = Pool(self._cycle, context.seed, self._offer)
         self._stopped, self._thread = False, threading.get_ident()
-        self._seconds = max(1e-3, context.time_left())
+        self._after = (1.0 - part) * context.time_left()
+        self._seconds = max(1e-3, self._left())
 
     def stop(self) -> bool:
         """Return whether the search ends. Only the engine's own thread may ask the context, which lets others work meanwhile."""
         if not self._stopped and threading.get_ident() == self._thread:
-            self._stopped = self._context.should_stop()
+            over = self._after > 0.0 and self._left() <= 0.0
+            self._stopped = over or self._context.should_stop()
         return self._stopped
 
     def run(self, known: IntArray | None, threads: Threads) -> None:
@@ -161,7 +176,10 @@ class _Search:
             self._pool.keep(self._cycle.improved(pos, self._pool.seed(), threads), "level by level")
 
     def _over(self) -> float:
-        return 1.0 - self._context.time_left() / self._seconds
+        return 1.0 - self._left() / self._seconds
+
+    def _left(self) -> float:
+        return self._context.time_left() - self._after
 
     def _offer(self, found: Found, move: str) -> None:
         if found.over == 0:

@@ -1,4 +1,4 @@
-"""The engine ``multilevel``: combined mappings where the network separates and time is short, else annealing on every level."""
+"""The engine ``multilevel``: combined mappings first, or alone, where the network separates, else annealing on every level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nmsolve.heuristics.mapping.multilevel.annealing import (
     strict,
 )
 from nmsolve.heuristics.mapping.multilevel.coarsen import is_dense, renumber, thinned
-from nmsolve.heuristics.mapping.multilevel.combining import Combining, combines
+from nmsolve.heuristics.mapping.multilevel.combining import Combining, combined_part
 from nmsolve.heuristics.mapping.multilevel.graph import Graph, finest_graph
 from nmsolve.heuristics.mapping.multilevel.lines import Lines, line_cost, new_state
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
@@ -229,33 +229,36 @@ class Annealing:
 
 
 class Multilevel:
-    """Combined mappings or annealing, whichever suits the network and the time (:func:`.combining.combines`).
+    """Combined mappings, annealing, or one after the other, as suits the network and the time (:func:`.combining.combined_part`).
 
     Net objectives (multicast) are searched through their pairwise surrogate; the incumbent rescores offers.
 
     Parameters
     ----------
-    combining : which of them; decided in each run if not given, but once for the runs that repeat one on the same problem
+    combined : part of the time before annealing; decided in each run if not given, but once for the runs that repeat one on the
+        same problem
     """
 
     name = "multilevel"
     finds = "mappings"
     refuses = Annealing.refuses
 
-    def __init__(self, combining: bool | None = None) -> None:
-        self.combining = combining
+    def __init__(self, combined: float | None = None) -> None:
+        self.combined = combined
         #: What was decided last, for which problem and seconds. A run repeats it on the same one, with less time.
-        self._decided: tuple[MappingProblem, float, bool] | None = None
+        self._decided: tuple[MappingProblem, float, float] | None = None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until told to stop; offers every improvement."""
-        combining = (
-            self.combining if self.combining is not None else self._decide(problem, context.time_left())
-        )
-        (Combining() if combining else Annealing()).run(problem, context)
+        seconds = context.time_left()
+        part = self.combined if self.combined is not None else self._decide(problem, seconds)
+        if part > 0.0:
+            Combining(part).run(problem, context)
+        if part < 1.0:
+            Annealing().run(problem, context)
 
-    def _decide(self, problem: MappingProblem, seconds: float) -> bool:
+    def _decide(self, problem: MappingProblem, seconds: float) -> float:
         last = self._decided
         if last is None or last[0] is not problem or seconds > last[1]:
-            last = self._decided = problem, seconds, combines(problem, seconds)
+            last = self._decided = problem, seconds, combined_part(problem, seconds)
         return last[2]
