@@ -11,6 +11,7 @@ _S = "solvers/mapping/"
 _B = "solvers/mapping/bounds/"
 _R = "heuristics/routing/"
 _J = "solvers/mapping/joint/"
+_PACKED = _S + "branch_bound/pack"
 _A = "solvers/routed/alternate.py"
 _MANY = "test_strength_many.py::test_"
 _PLACE = "test_strength_placement.py::test_"
@@ -117,7 +118,15 @@ MUTATIONS = [
     Mutation("parts", "nothing is predicted", _BOUND + "parts", _S + "bounds/learned.py",
              "context._replace(duals=predictor(duals_model(method)))", "context"),
     Mutation("branch-bound", "no symmetries", _BOUND + "branch_bound", _S + "branch_bound/engine.py",
-             "maps = maps if symmetry is None else symmetry.maps", "pass"),
+             "if symmetry is None else symmetry.maps", ""),
+    Mutation("branch-bound", "open nodes pay nothing to one another", _BOUND + "branch_bound_several", _PACKED + "ing_bound.py",
+             "cost += w * t.cheap[p, t.near[p, k]]", "cost += 0"),
+    Mutation("branch-bound", "open nodes are not assigned", _BOUND + "branch_bound_several", _PACKED + "ing_bound.py",
+             "SPARE = 2", "SPARE = 0"),
+    Mutation("branch-bound", "no symmetries of the board", _BOUND + "branch_bound_several", _PACKED + "ings.py",
+             "first[p] = first[p] and g[p] >= p", "first[p] = first[p] and True"),
+    Mutation("branch-bound", "empty cores are all tried", _BOUND + "branch_bound_cut", _PACKED + "ing_state.py",
+             "first[q] = p", "first[q] = q"),
     Mutation("named", "XY only", _ROUTE + "named", "solvers/routing/named.py",
              "rules: list[str | TurnSet] = [*ROUTES]", 'rules: list[str | TurnSet] = ["xy"]'),
     Mutation("reroute", "no sweeps within the order", _ROUTE + "reroute", _R + "engine.py",

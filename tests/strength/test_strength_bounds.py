@@ -185,6 +185,17 @@ def test_branch_bound() -> None:
     at_least(proved(BranchBound(), placement(dense(12, 2), board(3, 4)), stops=1), 208)
 
 
+def test_branch_bound_several() -> None:
+    """Fails if open nodes pay nothing to one another, if they are not assigned to the room that is left, or without symmetries of
+    the board: the proof then takes more slices."""
+    at_least(proved(BranchBound(), MappingProblem(dense(12, 1), board(2, 4), "hops", (), 2), stops=1), 151)
+
+
+def test_branch_bound_cut() -> None:
+    """Fails if empty cores that nothing tells apart are all tried."""
+    at_least(proved(BranchBound(), MappingProblem(near(18, 5), board(1, 5), "cut", (), 4), stops=1), 152)
+
+
 def test_branch_bound_open() -> None:
     """Fails if the bound of a search that is not through is 10 % weaker."""
     at_least(proved(BranchBound(), placement(dense(20, 2), board(4, 5)), stops=1), 654)

@@ -47,7 +47,7 @@ REGISTRY: dict[str, Entry] = {
     "step-ceiling": Entry(_S + "bounds.engines:StepCeiling", "bound that a ceiling on step time or sum lends the other"),
     "exchange": Entry(_S + "bounds.engines:Exchange", "bound on the reward of method M1 from bounds on sums"),
     "cover": Entry(_S + "bounds.engines:CoreTraffic", "bound on what every core must send and receive, few nodes per core"),
-    "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core", threads=True),
+    "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one or several per core", threads=True),
     "cpsat": Entry(_S + "exact.model:CpSat", "exact model for CP-SAT", child=True),
     "mip": Entry(_S + "exact.model:Mip", "exact model for MIP solvers", child=True),
 }  # fmt: skip

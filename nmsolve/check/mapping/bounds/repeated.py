@@ -147,8 +147,9 @@ def _none(pairs: IntArray, far: IntArray) -> Ask:
 
 #: Larger problems are not searched again; where cores hold several nodes, none with more than MOST_PACKED.
 MOST_NODES, MOST_PACKED, MOST_PLACES = 32, 24, 64
-#: Partial mappings that the plain search bounds at most; for each one that the first search bounded; and in a second, about.
-BUDGET, FOR_EACH, PER_SECOND = 50_000_000, 8, 100_000
+#: Partial mappings that the plain search bounds at most; for each one that the first search bounded; in a second, about, and in a
+#: second where cores hold several nodes.
+BUDGET, FOR_EACH, PER_SECOND, PACKED_PER_SECOND = 50_000_000, 8, 100_000, 1_000_000
 #: Up to this many nodes the plain search is the faster one.
 EASY = 16
 
@@ -201,9 +202,8 @@ def search_again(
     if room_of(problem) > 1:
         apart, (indptr, other) = np.zeros((n, n), bool), problem.apart
         apart[np.repeat(np.arange(n), np.diff(indptr)), other] = True
-        return nothing_below(
-            new_packing(pairs, away, allowed, problem.sizes, capacity, apart), most, int(seconds * PER_SECOND)
-        )
+        packing = new_packing(pairs, away, allowed, problem.sizes, capacity, apart)
+        return nothing_below(packing, most, int(seconds * PACKED_PER_SECOND))
     most *= 2  # costs are doubled there
     search, board = new_search(pairs, away, allowed), Board(away, allowed)
     if n <= EASY or (away != away.T).any():

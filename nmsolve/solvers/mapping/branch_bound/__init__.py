@@ -1,4 +1,4 @@
-"""A dedicated branch and bound for few nodes, one per core: Gilmore-Lawler bounds, depth first."""
+"""A dedicated branch and bound for few nodes, one or several per core."""
 
 from nmsolve.solvers.mapping.branch_bound.engine import BranchBound
 

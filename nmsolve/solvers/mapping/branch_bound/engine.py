@@ -18,6 +18,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.branch_bound.best_first import BestFirstSearch
 from nmsolve.solvers.mapping.branch_bound.checkpoint import Checkpoint
+from nmsolve.solvers.mapping.branch_bound.packing_state import Packing, new_packing
+from nmsolve.solvers.mapping.branch_bound.packings import pack
 from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
 from nmsolve.solvers.mapping.branch_bound.remote import BranchBoundWorker, RemoteSubproblems
 from nmsolve.solvers.mapping.branch_bound.search import (
@@ -34,8 +36,8 @@ from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT
 
-#: Largest problem this search is let loose on.
-MAX_NODES, MAX_CORES = 32, 64
+#: Largest problems that are taken; MAX_SEVERAL nodes where cores hold several.
+MAX_NODES, MAX_SEVERAL, MAX_CORES = 32, 24, 64
 #: Elementary steps of one slice of the depth-first search, about a tenth of a second.
 _SLICE = 10_000_000
 #: Partial mappings it may expand before the best-first search takes over: with up to EASY nodes it is the faster one.
@@ -45,19 +47,24 @@ PAUSE = 0.1
 
 
 class BranchBound:
-    """Exact mapping of few nodes, one per core, by branch and bound on Gilmore-Lawler and split bounds.
+    """Exact mapping of few nodes by branch and bound.
 
-    Depth first on Gilmore-Lawler bounds for a while, which ends small problems; then best first on split bounds
-    (:mod:`best_first`) where distances are symmetric and a mapping is known. Honours pins, regions, forbidden cores, faults and
-    any distances; uses the symmetries of the board. An impossible problem is reported as a bound of ``inf`` with
-    certificate status ``infeasible``. A best-first search that is stopped has its open subproblems in its last claim, from
-    which :meth:`resume` continues; a killed one has them in its scratch folder. On a cluster other machines take subproblems.
+    *One node per core*: depth first on Gilmore-Lawler bounds for a while, which ends small problems; then best first on split
+    bounds (:mod:`best_first`) where distances are symmetric and a mapping is known. A best-first search that is stopped has its
+    open subproblems in its last claim, from which :meth:`resume` continues; a killed one has them in its scratch folder. On a
+    cluster other machines take subproblems.
+
+    *Several nodes per core*: depth first within capacities (:mod:`packings`), with one thread. A stopped search begins anew.
+
+    Honours pins, regions, forbidden cores, faults and any distances; uses the symmetries of the board. An impossible problem is
+    reported as a bound of ``inf`` with certificate status ``infeasible``.
     """
 
     name = "branch-bound"
     finds = "both"
     refuses = takes(
-        "pairs -several",
+        "pairs",
+        at_most(MAX_SEVERAL, lambda p: 0 if p.one_per_core else p.n, "nodes with several per core"),
         at_most(MAX_NODES, lambda p: p.n, "nodes"),
         at_most(MAX_CORES, lambda p: p.cores, "cores"),
     )
@@ -78,6 +85,9 @@ class BranchBound:
         ------
         InputError : the scratch folder cannot be written
         """
+        if not problem.one_per_core:
+            self._run_packed(problem, context)
+            return
         with Checkpoint(problem.hash, context.scratch) as checkpoint:
             self._run(problem, context, checkpoint)
 
@@ -110,23 +120,44 @@ class BranchBound:
                 return
             nodes, limit = best_first.nodes, best_first.limit
             best = _mapping(data, best_first.best) if best_first.found else best
+        self._proved(data, context, best, limit, nodes)
+
+    def _run_packed(self, problem: MappingProblem, context: Context) -> None:
+        """Search within the capacities of cores that hold several nodes."""
+        self._earlier = 0
+        data = exact_data(problem)
+        start, _ = context.incumbent()
+        packing = _packing(data, OBJECTIVE_LIMIT if start is None else data.value(start))
+        if self._depth_first(data, packing, context, 0, start is not None):
+            best = packing.best.copy() if packing.state[FOUND] else start
+            self._proved(data, context, best, int(packing.state[LIMIT]), int(packing.state[NODES]))
+
+    def _proved(
+        self, data: ExactData, context: Context, best: IntArray | None, limit: int, nodes: int
+    ) -> None:
+        """Claim what a search that is through proves: ``best`` is optimal, at doubled cost ``limit``; None: no mapping."""
         value, status = np.inf, "infeasible"
         if best is not None:
             status = "optimal"
             value = data.claim.bound(limit // 2)
             if data.exact:
-                value = min(objective_value(problem, best), context.incumbent()[1])
+                value = min(objective_value(data.problem, best), context.incumbent()[1])
         self._claim(context, value, nodes, status)
 
-    def _depth_first(self, data: ExactData, tree: Tree, context: Context, alone: int, known: bool) -> bool:
-        """Search by Gilmore-Lawler bounds alone; True if nothing below the limit is left, False at the end of its time or where
-        the best-first search is to go on: after ``alone`` partial mappings, if not 0."""
+    def _depth_first(
+        self, data: ExactData, tree: Tree | Packing, context: Context, alone: int, known: bool
+    ) -> bool:
+        """Search by Gilmore-Lawler bounds alone, or within capacities.
+
+        Return True if nothing below the limit is left, False at the end of its time or where the best-first search is to go on:
+        after ``alone`` partial mappings, if not 0.
+        """
         budget = max(1, _SLICE // (data.n**2 * data.cores))
         found, reported = 0, 0.0
         while not context.should_stop():
             if alone and tree.state[NODES] >= alone and (known or found > 0):
                 return False
-            done = bool(search(tree, budget))
+            done = bool(pack(tree, budget) if isinstance(tree, Packing) else search(tree, budget))
             if tree.state[FOUND] > found:
                 found = int(tree.state[FOUND])
                 context.offer(_mapping(data, tree.best), "search")
@@ -228,17 +259,41 @@ def open_subproblems(certificate: Mapping[str, Any], tree: Tree) -> OpenSubprobl
 
 def _tree(data: ExactData, limit: int) -> Tree:
     """Return the search tree of ``data`` with the symmetries of its board."""
-    traffic = np.zeros((data.n, data.n), np.int64)
-    traffic[data.tail, data.head] = data.weight
-    grain = gcd(*(int(w) for w in np.unique(data.weight))) * gcd(*(int(d) for d in np.unique(data.dense)))
-    dense, allowed = np.ascontiguousarray(data.dense), data.allowed
+    traffic, dense, allowed = _traffic(data), np.ascontiguousarray(data.dense), data.allowed
     maps = np.arange(data.cores)[None, :]
     if _turned(data):
         traffic, dense, allowed = np.triu(dense), traffic + traffic.T, allowed.T
     else:
-        symmetry = board_symmetry(data)
-        maps = maps if symmetry is None else symmetry.maps
-    return new_tree(traffic, dense, allowed, np.ascontiguousarray(maps), limit, max(1, grain))
+        maps = _symmetries(data)
+    return new_tree(traffic, dense, allowed, np.ascontiguousarray(maps), limit, _grain(data))
+
+
+def _packing(data: ExactData, limit: int) -> Packing:
+    """Return the search of ``data`` where cores hold several nodes."""
+    room, dense = data.problem.capacity, np.ascontiguousarray(data.dense)
+    maps = np.ascontiguousarray(_symmetries(data))
+    size, apart = data.problem.sizes, data.apart
+    return new_packing(_traffic(data), dense, data.allowed, size, room, apart, maps, limit, _grain(data))
+
+
+def _traffic(data: ExactData) -> IntArray:
+    """(n, n) traffic between nodes, each pair once where distances are symmetric."""
+    traffic = np.zeros((data.n, data.n), np.int64)
+    traffic[data.tail, data.head] = data.weight
+    return traffic
+
+
+def _grain(data: ExactData) -> int:
+    """What all model objectives are multiples of."""
+    return max(
+        1, gcd(*(int(w) for w in np.unique(data.weight))) * gcd(*(int(d) for d in np.unique(data.dense)))
+    )
+
+
+def _symmetries(data: ExactData) -> IntArray:
+    """(G, P) symmetries of the board, the identity among them."""
+    symmetry = board_symmetry(data)
+    return np.arange(data.cores)[None, :] if symmetry is None else symmetry.maps
 
 
 def _turned(data: ExactData) -> bool:
@@ -247,10 +302,15 @@ def _turned(data: ExactData) -> bool:
     With as many nodes as cores the two problems are one; files of quadratic assignment problems come either way round.
     """
     d = data.dense
-    if data.n != data.cores or (d != d.T).any() or np.diag(d).any() or is_metric(d):
+    if (
+        not data.problem.one_per_core
+        or data.n != data.cores
+        or (d != d.T).any()
+        or np.diag(d).any()
+        or is_metric(d)
+    ):
         return False
-    traffic = np.zeros((data.n, data.n), np.int64)
-    traffic[data.tail, data.head] = data.weight
+    traffic = _traffic(data)
     return is_metric(traffic + traffic.T)
 
 

@@ -13,7 +13,7 @@ exclude for a node stay excluded below. :func:`widen` bounds one partial mapping
 from __future__ import annotations
 
 from math import ceil, exp
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -75,6 +75,19 @@ class Tree(NamedTuple):
     best: IntArray
     state: IntArray
     grain: int
+
+
+class Stack(Protocol):
+    """What :func:`open_bound` reads of a depth-first search; shapes as in :class:`Tree`."""
+
+    @property
+    def state(self) -> IntArray: ...
+    @property
+    def child_bound(self) -> IntArray: ...
+    @property
+    def children(self) -> IntArray: ...
+    @property
+    def turn(self) -> IntArray: ...
 
 
 def new_tree(
@@ -370,7 +383,7 @@ def representatives(t: Tree, d: int, cores: IntArray) -> BoolArray:
     return out
 
 
-def open_bound(t: Tree) -> int:
+def open_bound(t: Stack) -> int:
     """Lower bound on every mapping below the limit: the least (doubled) bound of a child not yet entered, halved up."""
     low = int(t.state[LIMIT])
     for d in range(int(t.state[BASE]), int(t.state[DEPTH]) + 1):
