@@ -3,10 +3,8 @@
 ``python bench/policies.py m1 [--nodes 64] [--graphs 25] [--kinds geo,comm]`` places fresh graphs on a mesh and prints how many
 hops more than annealing of a CPU second (``--seconds``) each of these has: the start of method M1's rounds, and the best of 12
 greedy rounds of a network that has learned nothing, of exchanges that are the best one for both nodes (what training begins
-with), and of the model. ``python bench/policies.py both`` prints the same of a whole run of ``m1-policy``, and of the placement
-policy in the same CPU time. ``python bench/policies.py policy`` prints the gap in hops of the placement policy to the best
-known, which is the best of three runs of ``anneal`` and of all draws. ``python bench/policies.py m5 MODEL.onnx ... [--cores
-8,16,32,64] [--bind batch=1,seq=128]`` cuts models into stages and prints the gap to the optimum, which is proved. ``python
+with), of the model, and of a whole run of ``m1-policy``. ``python bench/policies.py m5 MODEL.onnx ... [--cores 8,16,32,64]
+[--bind batch=1,seq=128]`` cuts models into stages and prints the gap to the optimum, which is proved. ``python
 bench/policies.py chains`` does so with 60 fresh chains (``--graphs``): with the model, a network that has learned nothing,
 actions that are all equally probable and a rule in the policy's place (a stage grows while a larger one would use its cores
 better), model and rule also without draws, and with ``groups-local``. It ends with the chains on which the model does worst.
@@ -22,11 +20,14 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.data import placement_data
+from nmsolve.heuristics.mapping.placement.engine import COLD
+from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
+from nmsolve.heuristics.mapping.placement.schedule import anneal, temperature_scale
+from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
 from nmsolve.heuristics.pipeline.actions import FIRST_TO_EARLIER, LAST_TO_LATER, MERGE_EARLIER, MERGE_LATER
 from nmsolve.heuristics.pipeline.groups import GroupsEnv
 from nmsolve.hw.scores import objective_value
-from nmsolve.kinds.mapping.learned.policy import RANDOM, annealed
-from nmsolve.kinds.mapping.learned.suite import FIRST, placement
+from nmsolve.kinds.mapping.learned.suite import placement
 from nmsolve.kinds.pipeline.statement import PipelineInputs, state_problem
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.mapping.engine import ROUNDS, greedy, m1_model, placements
@@ -38,16 +39,10 @@ from nmsolve.learn.pipeline.policy import BACK, ON
 from nmsolve.learn.pipeline.policy import Size as M5Size
 from nmsolve.learn.pipeline.policy import first_arrays as first_m5
 from nmsolve.learn.pipeline.window import BEYOND, LATER_USE, PER_STAGE, USE
-from nmsolve.learn.placement.decode import decoded
-from nmsolve.learn.placement.draft import Draft
-from nmsolve.learn.placement.engine import SAMPLES as POLICY_SAMPLES
-from nmsolve.learn.placement.engine import policy_model
-from nmsolve.learn.placement.network import first_arrays as first_network
 from nmsolve.model import clock
 from nmsolve.model.engine import Context, ScratchPlace
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.pipeline.api import plan
 
 NODES = 64
@@ -55,6 +50,9 @@ NODES = 64
 FRESH = 500
 #: First seed of the fresh chains of method M5.
 FRESH_CHAINS = 900_000
+#: Temperature of annealing in units of the scale: it keeps the overall arrangement. CPU seconds end a run, not the nominal work,
+#: which is SLACK times as much.
+KEPT, SLACK = 0.8, 4.0
 #: Families of training, and one that is never trained on.
 KINDS = "geo,comm,layered,rnd"
 
@@ -84,48 +82,39 @@ def exchanged(board: Rounds) -> float:
     return min(values)
 
 
-def drawn_by_policy(problem: MappingProblem, seconds: float) -> tuple[float, float]:
-    """Return the hops of the placement policy's one shot, and the least of its draws in this many CPU seconds."""
-    begin, draft = time.process_time(), Draft(problem, policy_model()[0].arrays)
-    values: list[float] = []
-    while not values or (time.process_time() - begin < seconds and len(values) < POLICY_SAMPLES):
-        values.append(objective_value(problem, draft.drawn(len(values), 1)))
-    return values[0], min(values)
+def annealed(problem: MappingProblem, seconds: float) -> float:
+    """Return the cost after this many CPU seconds of annealing from the spectral start, which they include."""
+    begin, data = time.process_time(), placement_data(problem)
+    search, scale, axes = new_local_search(data, 1), temperature_scale(data), spectral_axes(data)
+    assert axes is not None, "there are at least 30 nodes"
+    search.place(spectral_start(data, axes))
+    late = (time.process_time() - begin) / seconds
+
+    def over() -> float:
+        return ((time.process_time() - begin) / seconds - late) / (1 - late)
+
+    if late < 1.0:
+        anneal(search, 1e9 * seconds * SLACK * (1 - late), KEPT * scale, COLD * scale, over, lambda: False)
+    search.descend(lambda: time.process_time() - begin > 1.05 * seconds)
+    return search_cost(search)
 
 
 def table_m1(graphs: int, seconds: float, kinds: list[str], nodes: int) -> None:
     """Print the table of method M1's rounds, a line per family and one for all; means over fresh graphs, above annealing."""
     model, size = m1_model()
     blank = Checkpoint("m1", first_arrays(size, 0), {})
+    context: Context = Alone()  # type: ignore[assignment]
 
     def measured(problem: MappingProblem) -> list[float]:
         begin = time.process_time()
         board = Rounds(problem, size, np.zeros(nodes, np.int64))
         trained, spent = rounds(board, model), time.process_time() - begin
-        return [
-            objective_value(problem, board.start()),
-            rounds(board, blank),
-            exchanged(board),
-            trained,
-            spent,
-        ]
-
-    names = ["start", "untrained", "exchanges", "trained"]
-    _table(names, measured, graphs, seconds, kinds, nodes)
-
-
-def table_both(graphs: int, seconds: float, kinds: list[str], nodes: int) -> None:
-    """Print the table of whole runs of both placement policies; as :func:`table_m1`."""
-    model, size = m1_model()
-    context: Context = Alone()  # type: ignore[assignment]
-
-    def measured(problem: MappingProblem) -> list[float]:
-        begin = time.process_time()
         run = min(objective_value(problem, core) for _, core in placements(problem, model, size, context))
-        spent = time.process_time() - begin
-        return [run, *drawn_by_policy(problem, spent), spent]
+        start = objective_value(problem, board.start())
+        return [start, rounds(board, blank), exchanged(board), trained, run, spent]
 
-    _table(["m1-policy", "policy, one shot", "policy"], measured, graphs, seconds, kinds, nodes)
+    names = ["start", "untrained", "exchanges", "trained", "a whole run"]
+    _table(names, measured, graphs, seconds, kinds, nodes)
 
 
 def _table(
@@ -139,7 +128,7 @@ def _table(
         for seed in range(FRESH, FRESH + graphs):
             problem = placement(kind, nodes, seed)
             *values, spent = measured(problem)
-            best = annealed(problem, placement_data(problem), "spectral", None, seconds, 1)
+            best = annealed(problem, seconds)
             found.append([*(100 * (v / best - 1) for v in values), 1000 * spent])
         _line(kind, found[-graphs:])
     _line("all", found)
@@ -149,41 +138,6 @@ def _line(name: str, found: list[list[float]]) -> None:
     *gaps, spent = np.mean(found, axis=0).tolist()
     cells = [*(f"{gap:.1f} %" for gap in gaps), f"{spent:.0f}"]
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
-
-
-def table_policy(graphs: int, seconds: float, kinds: list[str]) -> None:
-    """Print the table of the placement policy, a line per family: one shot / best of 256; constant: the start, assigned."""
-    model, size = policy_model()
-    rivals = {
-        "trained": model.arrays,
-        "untrained": first_network(size, 0),
-        "random": first_network(size, 1, RANDOM),
-    }
-    print(f"| family | {' | '.join(rivals)} | constant | ms per draw |\n|---|---|---|---|---|---|")
-    for kind in kinds:
-        gaps: dict[str, list[tuple[float, float]]] = {name: [] for name in (*rivals, "constant")}
-        spent = 0.0
-        for seed in range(FIRST, FIRST + graphs):
-            problem = placement(kind, NODES, seed)
-            draft = Draft(problem, {})
-            found = {
-                "constant": [
-                    objective_value(problem, decoded(problem, *draft.start(0), draft.board.capacity))
-                ]
-            }
-            for name, arrays in rivals.items():
-                start, draft = time.process_time(), Draft(problem, arrays)
-                found[name] = [objective_value(problem, draft.drawn(k, 1)) for k in range(POLICY_SAMPLES)]
-                spent += (time.process_time() - start) / len(rivals)
-            runs = [
-                solve(problem, time_limit=seconds, engines=["anneal"], seed=s).objective or 1.0
-                for s in (1, 2, 3)
-            ]
-            best = min(*runs, *map(min, found.values()))
-            for name, costs in found.items():
-                gaps[name].append((costs[0] / best - 1, min(costs) / best - 1))
-        cells = [" / ".join(f"{100 * g:.1f} %" for g in np.mean(gaps[name], axis=0)) for name in gaps]
-        print(f"| {kind} | {' | '.join(cells)} | {1000 * spent / graphs / POLICY_SAMPLES:.1f} |", flush=True)
 
 
 def table_m5(models: list[Path], cores: list[int], seconds: float, bind: str | None) -> None:
@@ -271,7 +225,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("method", choices=["m1", "both", "m5", "chains", "policy"])
+    parser.add_argument("method", choices=["m1", "m5", "chains"])
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--graphs", type=int, help="of each family: 25 for m1, 6 for policy; chains: 60")
     parser.add_argument("--nodes", type=int, default=NODES, help="of the graphs for m1")
@@ -284,10 +238,6 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.method == "m1":
         table_m1(given.graphs or 25, given.seconds, given.kinds.split(","), given.nodes)
-    elif given.method == "both":
-        table_both(given.graphs or 25, given.seconds, given.kinds.split(","), given.nodes)
-    elif given.method == "policy":
-        table_policy(given.graphs or 6, given.seconds, given.kinds.split(","))
     elif given.method == "chains":
         table_chains(given.graphs or 60, given.seconds)
     else:

@@ -68,7 +68,7 @@ def _commands() -> Iterator[tuple[str, Command]]:
     yield "convert", Command("cli.commands:ConvertOptions", "cli.info:run_convert")
     yield "generate", Command("cli.commands:GenerateOptions", "cli.generate:run_generate", open=True)
     yield "profile", own["profile"]
-    for name in ("train m1", "train m5", "train policy", "train duals"):
+    for name in ("train m1", "train m5", "train duals"):
         yield name, own[name]
     yield "doctor", Command("cli.commands:DoctorOptions", "cli.doctor:run_doctor")
     yield "hw list", Command("cli.commands:ListOptions", "cli.hw:run_list")

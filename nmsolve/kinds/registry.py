@@ -44,7 +44,6 @@ COMMANDS = {
     "profile": ("kinds.assignment.options:ProfileOptions", "kinds.assignment.profile:run_profile"),
     "train m1": ("kinds.mapping.options:TrainM1Options", "kinds.mapping.train:run_train_m1"),
     "train m5": ("kinds.pipeline.options:TrainM5Options", "kinds.pipeline.train:run_train_m5"),
-    "train policy": ("kinds.mapping.options:TrainPolicyOptions", "kinds.mapping.train:run_train_policy"),
     "train duals": ("kinds.mapping.options:TrainDualsOptions", "kinds.mapping.train:run_train_duals"),
 }
 

@@ -26,9 +26,7 @@ FOLDER = "NMSOLVE_MODELS"
 #: Bounds whose first multipliers are predicted; the model of each is called ``duals-`` and its name.
 DUALS = ("joint", "parts", "cover")
 #: Methods with trained models, which are also the names of their files, and the engines that use them.
-METHODS = {"m1": "m1-policy", "m5": "m5-policy", "policy": "policy"} | {
-    f"duals-{bound}": bound for bound in DUALS
-}
+METHODS = {"m1": "m1-policy", "m5": "m5-policy"} | {f"duals-{bound}": bound for bound in DUALS}
 #: Largest file that is read, in bytes; what is shipped has less than 1.2 MB.
 MOST_BYTES = 64 * 2**20
 #: Of the layout of files; files of another one are refused.

@@ -69,8 +69,6 @@ MUTATIONS = [
              "        if change < 0:\n            self._keep(kind)", "        search.place(self._core)"),
     Mutation("m1-policy", "exchanges change nothing", _PLACE + "m1_policy", "learn/mapping/exchange.py",
              "                both[u, move] = own[u, move]\n", ""),
-    Mutation("policy", "no prices", _PLACE + "policy", "learn/placement/network.py",
-             "        price = xp.clip(seen.capacity / (full + 1e-30), None, 1.0)\n", ""),
     Mutation("simple-annealing", "never cools", _PLACE + "simple_annealing", _H + "published/prior_art/annealing.py",
              "            schedule[0] /= 1.0 + schedule[1] * schedule[0]\n", ""),
     Mutation("genetic", "no child is improved", _PLACE + "genetic", _H + "published/prior_art/genetic.py",

@@ -21,7 +21,6 @@ from nmsolve.heuristics.mapping.published.prior_art.engines import (
     simple_annealing,
 )
 from nmsolve.learn.mapping.engine import M1Policy
-from nmsolve.learn.placement.engine import Policy
 from nmsolve.model.generators import generate
 
 SMALL = placement(near(36, 4), board(6, 6))
@@ -63,11 +62,6 @@ def test_tabu() -> None:
 def test_m1_policy() -> None:
     """Fails if nodes do not see what an exchange would change."""
     at_most(found(M1Policy(), SMALL, 3), 700)
-
-
-def test_policy() -> None:
-    """Fails if prices do not keep nodes apart."""
-    at_most(found(Policy(), SMALL, 3, stops=600), 640)
 
 
 def test_large_moves() -> None:

@@ -181,21 +181,6 @@ class TrainM1Options(TrainOptions):
 
 
 @dataclass(frozen=True)
-class TrainPolicyOptions(TrainOptions):
-    """Train the placement policy (engine policy): a graph network whose answers are assigned to cores."""
-
-    family: A[str, Option(help="Generators of training graphs, with commas.")] = (
-        "mesh-geo,mesh-comm,mesh-layered"
-    )
-    sides: A[str, Option(help="Rows and columns of training boards, with commas, in turn.")] = "8,6,8,10"
-    rounds: A[int, Option(help="Rounds of messages.")] = 24
-    imitation: A[
-        float, Option(min=0, help="Weight of what a short local search makes of the policy's own placements.")
-    ] = 1.0
-    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("policy.safetensors")
-
-
-@dataclass(frozen=True)
 class TrainDualsOptions(TrainOptions):
     """Train what a bound's multipliers begin with (engines joint, parts, cover); needs no torch."""
 

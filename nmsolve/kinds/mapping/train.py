@@ -1,4 +1,4 @@
-"""``nmsolve train``: the policy of method M1, the placement policy, and the first multipliers of bounds."""
+"""``nmsolve train``: the policy of method M1, and the first multipliers of bounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nmsolve.kinds.train import families_of, followed, numbers, trained
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import TrainDualsOptions, TrainM1Options, TrainPolicyOptions
+    from nmsolve.kinds.mapping.options import TrainDualsOptions, TrainM1Options
 
 
 def run_train_m1(o: TrainM1Options) -> int:
@@ -25,19 +25,6 @@ def run_train_m1(o: TrainM1Options) -> int:
     families = families_of(o.family, "side")
     how = Settings(families, o.side, o.seed, o.algorithm, reward_terms(o.reward), o.mean, o.distance)
     return trained(o, how, train)
-
-
-def run_train_policy(o: TrainPolicyOptions) -> int:
-    """Train the placement policy; returns the exit code.
-
-    Raises
-    ------
-    InputError : wrong options, nothing to go on from, no torch
-    """
-    from nmsolve.learn.placement.train import Settings, train
-
-    families, sides = families_of(o.family, "side"), numbers(o.sides, ",", "--sides")
-    return trained(o, Settings(families, sides, o.rounds, o.seed, imitation=o.imitation), train)
 
 
 def run_train_duals(o: TrainDualsOptions) -> int:

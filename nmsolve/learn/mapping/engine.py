@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.repair import repair
+from nmsolve.heuristics.mapping.first_fit import FirstFit
 from nmsolve.heuristics.mapping.published.communities import communities_to_chips
 from nmsolve.heuristics.mapping.published.m2.topology import Stopped
 from nmsolve.hw.scores import objective_value
 from nmsolve.learn.checkpoint import Checkpoint, sized
 from nmsolve.learn.mapping.policy import Size
 from nmsolve.learn.mapping.rounds import Rounds
-from nmsolve.learn.placer import Placer
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.features import ANY, takes
@@ -43,15 +45,44 @@ def _too_large(problem: MappingProblem) -> str | None:
     return None if looks <= MOST_LOOKS else f"{looks} looks of nodes at cores, more than {MOST_LOOKS}"
 
 
-class M1Policy(Placer):
-    """The policy asked again from its own answer; what breaks a rule that M1 does not know is repaired."""
+class M1Policy:
+    """The policy asked again from its own answer; offers each placement that is better than those before, repaired where it
+    breaks a rule that M1 does not know.
+    """
 
     name = "m1-policy"
+    finds = "mappings"
     refuses = takes(f"{ANY} -matrix -lone", _too_large)
 
-    def wishes(self, problem: MappingProblem, context: Context) -> Iterator[tuple[str, IntArray]]:
-        """Return what :func:`placements` yields with the model of the package or of the user."""
-        return placements(problem, *m1_model(), context)
+    def __init__(self) -> None:
+        self._said = False
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Place; without a usable model file say so, once, and offer a first fit instead."""
+        try:
+            wishes = placements(problem, *m1_model(), context)
+        except InputError as error:
+            if not self._said:
+                self._said = True
+                context.note(f"no policy, a first fit instead: {error}")
+                FirstFit().run(problem, context)
+            return
+        with suppress(Stopped):
+            _offer_all(problem, wishes, context)
+
+
+def _offer_all(problem: MappingProblem, wishes: Iterator[tuple[str, IntArray]], context: Context) -> None:
+    best = float("inf")
+    for label, wish in wishes:
+        legal = repair(problem, wish)
+        if legal is None:
+            continue
+        value = objective_value(problem, legal)
+        if value < best:
+            best = value
+            context.offer(legal, label + ("" if np.array_equal(legal, wish) else ", repaired"))
+        if context.should_stop():
+            return
 
 
 def placements(

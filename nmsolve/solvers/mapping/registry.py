@@ -22,7 +22,6 @@ REGISTRY: dict[str, Entry] = {
     "m2": Entry(_PUB + "m2:M2", "published multilevel mapping (M2.1 to M2.8)", repeat=True, ends=True, threads=True),
     "communities": Entry(_PUB + "communities:Communities", "published split by communities (M1.3, M1.4)", repeat=True, ends=True),
     "m1-policy": Entry("learn.mapping.engine:M1Policy", "the published learned placement (M1.1 to M1.8)", repeat=True, ends=True),
-    "policy": Entry("learn.placement.engine:Policy", "placements by a trained graph network, assigned", repeat=True, ends=True),
     "simple-annealing": Entry(_PUB + "prior_art.engines:simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
     "genetic": Entry(_PUB + "prior_art.engines:genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
     "ant-colony": Entry(_PUB + "prior_art.engines:ant_colony", "MAX-MIN ants, to compare", repeat=True),

@@ -39,11 +39,6 @@ PARTS = {
         "the same engine with a network that has learned nothing; the gain is in the objective of the best placement",
         ("m1",),
     ),
-    "policy": Part(
-        "The placement policy",
-        "the spectral start of `anneal`: as it is, or annealed from at its own heat for the same CPU time, starts included",
-        ("policy",),
-    ),
     "duals": Part(
         "Predicted multipliers",
         "the same ascents from their usual start, which take T to their end (4 CPU s at most) and reach the bound B; the gain is "
