@@ -20,7 +20,7 @@ from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
 
 def test_every_command_names_a_function_that_is_there() -> None:
     """It is imported when the command runs, so nothing else would notice a wrong name."""
-    assert len(COMMANDS) == 33
+    assert len(COMMANDS) == 32
     for command in COMMANDS.values():
         module, function = command.run.split(":")
         path = Path(nmsolve.__file__).parent.joinpath(*module.split(".")).with_suffix(".py")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from formats_support import put, refused
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmsolve.model.errors import InputError
@@ -65,6 +65,7 @@ EDGES = st.integers(1, 6).flatmap(
 
 
 @settings(max_examples=40, deadline=None)
+@example((2, [(0, [1], 2.0**60)]))  # a whole number that a store keeps as a float
 @given(EDGES)
 def test_snn_is_read_as_described(
     tmp_path_factory: pytest.TempPathFactory, case: tuple[int, list[Edge]]
@@ -161,6 +162,7 @@ LINES = st.lists(
 
 
 @settings(max_examples=40, deadline=None)
+@example([(0, 1, 2**51 + 1)], " ", "\n", 1)  # a whole number that a store keeps as a float
 @given(
     LINES,
     st.sampled_from([" ", "\t", ",", " ; "]),

@@ -23,6 +23,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import LARGEST_FILE, PACKED, believed_nodes, input_file, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network, rows_of
+from nmsolve.model.store.coding import all_whole
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true, starts
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def stream(path: Path) -> Network:
         rate=rate,
         resources=("neurons", "synapses"),
         sizes=np.stack([np.ones(n, np.int64), heads.synapses], axis=1),
-        unit=1.0 if (rate == np.rint(rate)).all() else None,
+        unit=1.0 if all_whole(rate) else None,
     )
 
 

@@ -26,6 +26,7 @@ from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.formats.text import DIGITS, decimal
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network, rows_of
+from nmsolve.model.store.coding import MOST_UNITS, all_whole
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
     rate = None if table is None or weighted else table.sent
     order = None if table is None else nodes
     records = _Records(lines, found.nodes, order, directed, rate)
-    whole = found.whole and (rate is None or bool((rate[~np.isnan(rate)] % 1 == 0).all()))
+    whole = found.whole and (rate is None or all_whole(rate[~np.isnan(rate)]))
     network = Network(
         n=n,
         name=path.name.split(".")[0],
@@ -81,7 +82,7 @@ def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
 
 @dataclass
 class _Found:
-    """What a first reading found: (n,) all node numbers, rising; all weights and their sums are exact whole numbers."""
+    """What a first reading found: (n,) all node numbers, rising; whether a store takes all weights and sums as whole numbers."""
 
     nodes: IntArray
     whole: bool
@@ -96,7 +97,7 @@ def _scan(lines: _Plain | EdgeRows, path: Path) -> _Found:
     for some in lines:
         counts.look(some)
         total += float(some.weight.sum())
-        whole = whole and total < 2**53 and bool((some.weight == np.rint(some.weight)).all())
+        whole = whole and total <= MOST_UNITS and bool((some.weight == np.rint(some.weight)).all())
         loops += int(np.count_nonzero(some.weight[some.source == some.target]))
         waiting.append(_distinct([some.source, some.target]))
         pending += len(waiting[-1])

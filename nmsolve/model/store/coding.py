@@ -13,7 +13,8 @@ from nmsolve.model.types import AnyArray, FloatArray
 
 #: Units per 1.0 that :func:`exact_coding` tries: whole numbers and decimals.
 _PER = (1, 10, 100, 1000, 10**4, 10**6)
-_MOST_UNITS = 2.0**51
+#: Units that a number in a store has at most.
+MOST_UNITS = 2.0**51
 _PIECE = 2**18
 
 
@@ -41,7 +42,7 @@ def exact_coding(pieces: Iterable[FloatArray]) -> Coding:
         if tried == len(_PER):
             return Coding("float")
         largest = max(largest, float(values.max(initial=0)))
-    return Coding("integer", _PER[tried]) if largest * _PER[tried] <= _MOST_UNITS else Coding("float")
+    return Coding("integer", _PER[tried]) if largest * _PER[tried] <= MOST_UNITS else Coding("float")
 
 
 def _whole(values: FloatArray, per: int) -> bool:
@@ -49,9 +50,14 @@ def _whole(values: FloatArray, per: int) -> bool:
     for some in (values[:1000], values):
         with np.errstate(over="ignore", invalid="ignore"):
             units = np.rint(some * per)
-        if not ((units <= _MOST_UNITS).all() and (units / per == some).all()):
+        if not ((units <= MOST_UNITS).all() and (units / per == some).all()):
             return False
     return True
+
+
+def all_whole(values: FloatArray) -> bool:
+    """Return whether a store takes all values (k,) >= 0 as whole numbers."""
+    return bool((values == np.rint(values)).all() and values.max(initial=0.0) <= MOST_UNITS)
 
 
 def in_pieces(values: FloatArray) -> Iterator[FloatArray]:
@@ -77,7 +83,7 @@ def to_codes(values: FloatArray, coding: Coding, where: str) -> AnyArray:
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = values * coding.per
             units = np.rint(scaled)
-            good = (np.abs(scaled - units) <= 1e-6 + 1e-12 * units) & (units >= 0) & (units <= _MOST_UNITS)
+            good = (np.abs(scaled - units) <= 1e-6 + 1e-12 * units) & (units >= 0) & (units <= MOST_UNITS)
         codes = np.where(good, units, 0).astype(np.uint64)
         expected = f"a multiple >= 0 of {1 / coding.per:g}, at most 2^51 of it"
     if not good.all():
@@ -94,7 +100,7 @@ def from_codes(codes: AnyArray, coding: Coding, where: str) -> FloatArray:
     """
     if coding.code == "integer":
         values: FloatArray = codes.astype(np.float64) / coding.per
-        good = codes <= np.uint64(_MOST_UNITS)
+        good = codes <= np.uint64(MOST_UNITS)
     else:
         values = codes.byteswap().view(np.float64)
         good = np.isfinite(values) & ~np.signbit(values)
