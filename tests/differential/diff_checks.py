@@ -271,7 +271,8 @@ def _engine(g: Ground, name: str, rng: random.Random) -> Iterator[Finding]:
         try:
             steps[0].engine.run(g.reduction.reduced, context)  # type: ignore[arg-type]
         except NmsolveError as error:
-            if name not in FINDERS or "found" not in str(error):  # a heuristic may find nothing
+            nothing = "found" in str(error) or "nodes in order do not fit" in str(error)
+            if name not in FINDERS or not nothing:  # a heuristic may find nothing
                 yield Finding(name, "error", str(error))
         except Exception as error:  # noqa: BLE001 -- whatever an engine raises is what is looked for
             at = [
