@@ -97,7 +97,7 @@ def _scan(lines: _Plain | EdgeRows, path: Path) -> _Found:
     for some in lines:
         counts.look(some)
         total += float(some.weight.sum())
-        whole = whole and total <= MOST_UNITS and bool((some.weight == np.rint(some.weight)).all())
+        whole = whole and total <= MOST_UNITS and all_whole(some.weight)
         loops += int(np.count_nonzero(some.weight[some.source == some.target]))
         waiting.append(_distinct([some.source, some.target]))
         pending += len(waiting[-1])

@@ -37,7 +37,7 @@ def exact_coding(pieces: Iterable[FloatArray]) -> Coding:
     """Return the coarsest coding that restores every value (>= 0) of all one-dimensional ``pieces`` exactly."""
     tried, largest = 0, 0.0
     for values in pieces:
-        while tried < len(_PER) and not _whole(values, _PER[tried]):
+        while tried < len(_PER) and not all_whole(values, _PER[tried]):
             tried += 1  # what was in whole units before still is, as each unit divides those before it
         if tried == len(_PER):
             return Coding("float")
@@ -45,19 +45,14 @@ def exact_coding(pieces: Iterable[FloatArray]) -> Coding:
     return Coding("integer", _PER[tried]) if largest * _PER[tried] <= MOST_UNITS else Coding("float")
 
 
-def _whole(values: FloatArray, per: int) -> bool:
-    """Return whether every value is a whole number of units, at most 2^51, exactly."""
+def all_whole(values: FloatArray, per: int = 1) -> bool:
+    """Return whether all values (k,) >= 0 are whole numbers of units, ``per`` in 1.0, exactly, and at most :data:`MOST_UNITS`."""
     for some in (values[:1000], values):
         with np.errstate(over="ignore", invalid="ignore"):
             units = np.rint(some * per)
         if not ((units <= MOST_UNITS).all() and (units / per == some).all()):
             return False
     return True
-
-
-def all_whole(values: FloatArray) -> bool:
-    """Return whether a store takes all values (k,) >= 0 as whole numbers."""
-    return bool((values == np.rint(values)).all() and values.max(initial=0.0) <= MOST_UNITS)
 
 
 def in_pieces(values: FloatArray) -> Iterator[FloatArray]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray
 from nmsolve.solvers.mapping.branch_bound.packing_bound import bound_open
 from nmsolve.solvers.mapping.branch_bound.packing_state import Packing
-from nmsolve.solvers.mapping.branch_bound.search import DEPTH, FOUND, LIMIT, NODES
+from nmsolve.solvers.mapping.branch_bound.search import DEPTH, LIMIT, NODES, finish
 
 
 @kernel
@@ -43,12 +42,7 @@ def pack(t: Packing, budget: int) -> bool:
         if d + 1 < n:
             expand(t, d + 1)
             continue
-        t.children[n] = 0
-        t.turn[n] = 0
-        if 2 * t.fixed[n] < t.state[LIMIT]:
-            t.state[LIMIT] = 2 * t.fixed[n]
-            t.state[FOUND] += 1
-            copy_to(t.best, t.core)
+        finish(t)
     return False
 
 

@@ -78,8 +78,14 @@ class Tree(NamedTuple):
 
 
 class Stack(Protocol):
-    """What :func:`open_bound` reads of a depth-first search; shapes as in :class:`Tree`."""
+    """What a depth-first search has, however many nodes a core holds; shapes as in :class:`Tree`."""
 
+    @property
+    def core(self) -> IntArray: ...
+    @property
+    def fixed(self) -> IntArray: ...
+    @property
+    def best(self) -> IntArray: ...
     @property
     def state(self) -> IntArray: ...
     @property
@@ -179,15 +185,22 @@ def search(t: Tree, budget: int) -> bool:
         enter(t, d, t.child_node[d, k], t.child_core[d, k])
         t.state[DEPTH] = d + 1
         if d + 1 == n:
-            t.children[n] = 0
-            t.turn[n] = 0
-            if 2 * t.fixed[n] < t.state[LIMIT]:
-                t.state[LIMIT] = 2 * t.fixed[n]
-                t.state[FOUND] += 1
-                copy_to(t.best, t.core)
+            finish(t)
         else:
             expand(t, d + 1)
     return False
+
+
+@plain
+def finish(t: Stack) -> None:
+    """Keep the mapping, now complete, if it is below the limit; it has no children."""
+    n = t.core.shape[0]
+    t.children[n] = 0
+    t.turn[n] = 0
+    if 2 * t.fixed[n] < t.state[LIMIT]:
+        t.state[LIMIT] = 2 * t.fixed[n]
+        t.state[FOUND] += 1
+        copy_to(t.best, t.core)
 
 
 @kernel
