@@ -30,8 +30,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import RewardTerms, reward_terms
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reward_terms import OwnTerm, RewardTerms, reward_terms
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import make_problem, solve
 
@@ -292,18 +292,24 @@ def test_the_reward_in_training_is_the_published_one_with_more_terms(casts: bool
     assert Rewards(graph, machine, RewardTerms(**none, faults=1.0))(core) == pytest.approx(
         -(single @ graph.weights)
     )
-    own = Rewards(graph, machine, RewardTerms(**none), (lambda c: c[:, 0].astype(float),))
-    assert own(core) == pytest.approx(-core[:, 0].astype(float))
+    price = rng.random((12, 12))
+    own = RewardTerms(
+        own=(OwnTerm("price", 2.0, "pairs", price), OwnTerm("far", 0.5, "distance", np.array([1.0, 3.0])))
+    )
+    assert Rewards(graph, machine, own)(core) == pytest.approx(
+        [-reward_loss(graph, machine, c, own) for c in core]
+    )
 
 
 def test_weights_of_terms_from_text() -> None:
+    board = Machine("m", (1, 1), (2, 2))
     assert (
-        reward_terms(" deadlock=0, faults = 0.5 ") == RewardTerms(deadlock=0.0, faults=0.5)
-        and reward_terms("") == RewardTerms()
+        reward_terms(" deadlock=0, faults = 0.5 ", board) == RewardTerms(deadlock=0.0, faults=0.5)
+        and reward_terms("", board) == RewardTerms()
     )
     for text in ("speed=1", "hops", "hops=fast", "hops=-1", "hops=nan"):
         with pytest.raises(InputError):
-            reward_terms(text)
+            reward_terms(text, board)
 
 
 def test_a_nodes_payments_are_the_published_ones() -> None:

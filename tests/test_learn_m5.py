@@ -37,7 +37,7 @@ from nmsolve.learn.pipeline.window import (
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.reward import USUAL, Reward
+from nmsolve.model.pipeline.reward import USUAL, OwnAmount, Reward
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.pipeline.api import plan
 from nmsolve.solvers.pipeline.registry import plan_of
@@ -226,17 +226,23 @@ def test_the_weights_decide_which_plans_are_offered() -> None:
     """Every plan has a better reward than those before, counted from the loads of its stages; weight by weight."""
     problem = random_dag(7, 30, 6, 6, split="chain")
     even, better = stage_loads(problem, GroupsEnv(problem).plan()), 0
-    for only in ("a", "compute", "storage", "routing"):
-        weights = Reward(**{name: float(name == only) for name in ("a", "compute", "storage", "routing")})
+    for only in ("a", "compute", "storage", "routing", "count"):
+        own = (OwnAmount("count", 1.0, (1.0,) * 30),) if only == "count" else ()
+        weights = Reward(
+            **{name: float(name == only) for name in ("a", "compute", "storage", "routing")}, own=own
+        )
         offers = Offers(replace(problem, reward=weights))
         M5Policy().run(offers.problem, offers)
-        worst = [_amount(only, stage_loads(problem, plan)) for plan in offers.plans]
-        assert worst == sorted(set(worst), reverse=True) and worst[0] == _amount(only, even)
+        worst = [_amount(only, stage_loads(problem, plan), plan) for plan in offers.plans]
+        assert worst == sorted(set(worst), reverse=True)
+        assert worst[0] == _amount(only, even, GroupsEnv(problem).plan())
         better += len(worst) > 1
     assert better >= 3
 
 
-def _amount(name: str, loads: StageLoads) -> float:
+def _amount(name: str, loads: StageLoads, plan: PipelinePlan) -> float:
+    if name == "count":
+        return float((np.bincount(plan.stage) / plan.cores).max())
     amounts = {
         "a": loads.load, "compute": loads.compute, "storage": loads.storage / loads.cores,
         "routing": loads.transfer_in + loads.transfer_out,
@@ -254,10 +260,21 @@ def test_the_command_states_the_weights(call: Called, tmp_path: Path) -> None:
     assert call("resume", out, "-t", 20, "-o", tmp_path / "on")[0] in (0, 3)
     on = json.loads((tmp_path / "on" / "pipeline-report.json").read_text("utf-8"))
     assert on["inputs"]["reward"] == "a=0,storage=1"
+    file, heat = (
+        tmp_path / "heat.toml",
+        [1] * len(json.loads((out / "plan.json").read_text("utf-8"))["stage"]),
+    )
+    file.write_text(f"a = 0\n[heat]\nlayers = {heat}\n", "utf-8")
+    assert call(*common, "--engines", "m5-policy", "--reward", file, "-o", tmp_path / "own")[0] in (0, 3)
+    assert call("verify", tmp_path / "own")[0] == 0
+    code, _, said = call("train", "m5", "--reward", file, "--updates", 1, "-o", tmp_path / "no.safetensors")
+    assert code == 2 and "weights alone" in said
+    file.write_text("[heat]\nlayers = [1, 2]\n", "utf-8")
     for more, words in (
         (("--reward", "storage=1", "--engines", "chain"), "--engines m5-policy"),
         (("--reward", "speed=1", "--engines", "m5-policy"), "no term 'speed'"),
         (("--reward", "a=-1", "--engines", "m5-policy"), "weight a is -1"),
+        (("--reward", file, "--engines", "m5-policy"), "amounts of shape 2"),
     ):
         code, _, said = call(*common, *more, "-o", tmp_path / "no")
         assert code == 2 and words in said

@@ -158,7 +158,7 @@ def test_credit_is_what_an_exchange_changes_for_both_nodes() -> None:
     from nmsolve.learn.mapping.policy import Size
     from nmsolve.learn.mapping.train import Settings, credits, task_of
     from nmsolve.model.machine import Machine
-    from nmsolve.model.mapping.objectives import RewardTerms
+    from nmsolve.model.mapping.reward_terms import RewardTerms
 
     how = Settings(terms=RewardTerms(0.0, 0.0, 0.0, 1.0))
     task = task_of("mesh-geo", 1, Machine("m", (1, 1), (4, 4)), Size(), how.terms)

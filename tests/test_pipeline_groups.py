@@ -23,7 +23,8 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.reward import Reward
+from nmsolve.model.pipeline.reward import OwnAmount, Reward
+from nmsolve.model.types import FloatArray
 
 MODEL = Path(__file__).parent / "data" / "onnx" / "small_cnn.onnx"
 
@@ -31,6 +32,11 @@ MODEL = Path(__file__).parent / "data" / "onnx" / "small_cnn.onnx"
 def random_problem(seed: int, layers: int, cores: int, largest: int, **settings: object) -> PipelineProblem:
     """A random graph of layers as a chain."""
     return random_dag(seed, layers, cores, largest, **({"split": "chain"} | settings))
+
+
+def hottest(plan: PipelinePlan, amount: FloatArray) -> float:
+    """The largest amount of a stage's layers, shared by its cores."""
+    return max(float(amount[plan.stage == k].sum()) / cores for k, cores in enumerate(plan.cores))
 
 
 @given(
@@ -48,7 +54,9 @@ def test_every_state_is_a_plan_and_its_reward_is_what_the_evaluator_says(
     problem = random_problem(
         seed, layers, cores, largest, overlap=overlap, memory=9.0, stages=1 + seed % cores
     )
-    weights = Reward(a=2.0, compute=0.5, storage=0.25, routing=0.125, penalty=100.0)
+    heat, none = np.random.default_rng(seed + 1).random(layers), (0.0,) * layers
+    own = (OwnAmount("heat", 0.75, tuple(heat.tolist())), OwnAmount("none", 3.0, none))
+    weights = Reward(a=2.0, compute=0.5, storage=0.25, routing=0.125, penalty=100.0, own=own)
     macs = problem.time[:, 0]  # where none are known
     if seed % 2:
         macs = np.random.default_rng(seed).integers(0, 10**9, layers).astype(np.float64)
@@ -59,6 +67,7 @@ def test_every_state_is_a_plan_and_its_reward_is_what_the_evaluator_says(
     parts = [first.load.max(), first.compute.max(), (first.storage / first.cores).max()]
     parts.append((first.transfer_in + first.transfer_out).max())
     load0, compute0, storage0, transfer0 = (part or 1.0 for part in parts)
+    heat0 = hottest(env.plan(), heat)
     rng = np.random.default_rng(seed)
     for _ in range(40 if cores > 1 else 0):
         before = env.arranged_core
@@ -74,7 +83,7 @@ def test_every_state_is_a_plan_and_its_reward_is_what_the_evaluator_says(
         assert info["objective"] == objective(problem, plan)
         transfer = (loads.transfer_in + loads.transfer_out).max()
         expected = -(2 * loads.load.max() / load0 + loads.compute.max() / compute0 / 2)
-        expected -= per_core / storage0 / 4 + transfer / transfer0 / 8
+        expected -= per_core / storage0 / 4 + transfer / transfer0 / 8 + 0.75 * hottest(plan, heat) / heat0
         assert reward == pytest.approx(expected - (100 if per_core > 9 else 0))
         assert observation.shape == env.observation_space.shape
         np.testing.assert_array_equal(observation[0], state)

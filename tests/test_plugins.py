@@ -320,10 +320,45 @@ def test_a_machine_of_a_package_is_a_preset(
     assert done.returncode == 2 and "unlike processors" in done.stderr
 
 
+def test_a_term_of_a_package_is_in_the_reward(
+    installed: Path, tmp_path: Path, here: Callable[[Path], None]
+) -> None:
+    """Found by name, charged as its function says, verified with its package only; a wrong function is one line."""
+    words = ("map", FIRST, "-m", "mesh:3x3", "--objective", "reward", "-t", "2s", "--seed", "1")
+    values = {}
+    for weight in ("0", "100"):
+        out = tmp_path / weight
+        done = call_here(here, installed, *words, "--reward", f"deadlock=0,edge={weight}", "-o", out)
+        assert (
+            done.returncode in (0, 3) and call_here(here, installed, "verify", out, "--bound").returncode == 0
+        )
+        values[weight] = json.loads((out / "report.json").read_text())["objective"]
+    assert values["0"] < values["100"]  # six nodes are more than the one core inside
+    done = call_here(here, tmp_path, "verify", tmp_path / "100")
+    assert done.returncode == 2 and "no term 'edge'" in done.stderr
+    code = "def small(machine):\n    return [[1.0]]\ndef broken(machine):\n    return 1 / 0\n"
+    site = package(
+        tmp_path / "site",
+        code,
+        rewards="small = strange:small\nbroken = strange:broken\nhops = strange:small",
+    )
+    for term, text in (("small=1", "prices of shape 1 x 1"), ("broken=1", "ZeroDivisionError")):
+        done = call_here(here, site, *words, "--reward", term, "-o", tmp_path / "no")
+        assert done.returncode == 2 and text in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    rows = [json.loads(line) for line in call_here(here, site, "doctor", "--json").stdout.splitlines()]
+    assert any(row["name"] == "plug-in hops" and "takes a name" in row["text"] for row in rows)
+
+
 def test_doctor_lists_what_packages_offer(installed: Path) -> None:
     rows = [json.loads(line) for line in call(installed, "doctor", "--json").stdout.splitlines()]
     found = [(r["name"], r["version"], r["ok"], r["text"]) for r in rows if r["name"].startswith("plug-in ")]
-    groups = {"misfits": "engines", "snake": "engines", "adj": "formats", "snakeboard": "machines"}
+    groups = {
+        "misfits": "engines",
+        "snake": "engines",
+        "adj": "formats",
+        "snakeboard": "machines",
+        "edge": "rewards",
+    }
     assert found == [
         *((f"plug-in {k}", "1.0", True, f"nmsolve.{v}, nmsolve-snake") for k, v in groups.items()),
         ("plug-in misfits", "1.0", True, "nmsolve.rechecks, nmsolve-snake"),

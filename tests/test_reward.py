@@ -29,8 +29,8 @@ from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reward_terms import OwnTerm, RewardTerms
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.turns import turn_set
@@ -122,6 +122,62 @@ def test_terms_that_users_add() -> None:
     assert reward_loss(graph, ring, half, RewardTerms(faults=1.0)) == reward_loss(graph, ring, half) + 5
 
 
+def own_terms(seed: int, cores: int) -> RewardTerms:
+    """One term of each form."""
+    rng = np.random.default_rng(seed)
+    own = (
+        OwnTerm("far", 0.7, "distance", rng.random(2)),
+        OwnTerm("hot", 1.3, "cores", rng.random(cores)),
+        OwnTerm("pair", 0.3, "pairs", 1.0 + rng.random((cores, cores))),
+    )
+    return RewardTerms(hops=0.25, own=own)
+
+
+@pytest.mark.parametrize("torus", [False, True])
+def test_terms_of_ones_own_by_their_definition(torus: bool) -> None:
+    """Every edge pays its traffic times the price of its cores; evaluator, verifier and search state say the same."""
+    for seed in range(6):
+        problem = some_problem(seed, 9, (3, 4), torus)
+        graph = LogicGraph.from_edges(9, *np.random.default_rng(seed).integers(0, 9, (2, 20)))  # no multicast
+        terms, core = own_terms(seed, 12), np.random.default_rng(seed).integers(0, 12, 9)
+        far, hot, pair = (term.prices for term in terms.own)
+        expected = reward_loss(graph, problem.machine, core, replace(terms, own=()))
+        for u, v, w in zip(graph.edge_source, graph.targets, graph.weights, strict=True):
+            p, q = int(core[u]), int(core[v])
+            if p != q:
+                ways = [abs(p // 4 - q // 4), abs(p % 4 - q % 4)]
+                steps = sum(
+                    min(way, size - way) if torus else way for way, size in zip(ways, (3, 4), strict=True)
+                )
+                expected += w * (0.7 * far[min(steps, 2) - 1] + 1.3 * (hot[p] + hot[q]) + 0.3 * pair[p, q])
+        held = replace(problem, graph=graph, terms=terms, node_limit=9)
+        assert objective_value(held, core) == pytest.approx(expected, rel=1e-12)
+        assert walked_objective(held, core) == pytest.approx(expected, rel=1e-12)
+
+
+def test_terms_of_ones_own_are_searched_and_bounded() -> None:
+    """The bound takes what they charge at least, and no certificate proves more; with multicast messages too."""
+    for seed in range(3):
+        plain = some_problem(seed, 5)
+        problem = replace(plain, terms=own_terms(seed, 6))
+        best, core = least(problem), np.arange(5)
+        state = build(problem, core)
+        reset(state)
+        low = search(state, 0.1, 3000, core, value(state), new_rng(seed))
+        assert search(state, 0.0, 500, core, low, new_rng(seed)) == pytest.approx(best, rel=1e-9)
+        found = list(exchange_bounds(problem, BoundContext(seconds=0.2, core=core)))
+        without = list(
+            exchange_bounds(
+                replace(problem, terms=RewardTerms(hops=0.25)), BoundContext(seconds=0.2, core=core)
+            )
+        )
+        assert without[-1].value < found[-1].value <= best * (1 + 1e-9)
+        for bound in found:
+            assert check_bound(problem, bound, core).ok
+            assert not check_bound(problem, replace(bound, value=bound.value * (1 + 1e-6))).ok
+        assert problem.hash != replace(problem, terms=own_terms(seed + 1, 6)).hash
+
+
 def test_it_is_the_reward_of_the_routing_problem() -> None:
     """One definition: under XY turns and the machine's own routes both give the same number."""
     problem = some_problem(3)
@@ -139,7 +195,7 @@ def test_moves_keep_the_state_exact(torus: bool, room: int) -> None:
     """What is kept equals the objective after every move; equal multicast flows count once."""
     rng = np.random.default_rng(room)
     for seed in range(6):
-        terms = RewardTerms(hops=0.5, faults=2.0) if seed % 2 else RewardTerms()
+        terms = (RewardTerms(), RewardTerms(hops=0.5, faults=2.0), own_terms(seed, 12))[seed % 3]
         problem = replace(some_problem(seed, 9, (3, 4), torus), node_limit=room, terms=terms)
         state = build(problem, rng.integers(0, 12, 9))
         reset(state)
@@ -271,3 +327,58 @@ def test_the_command_weighs_the_terms_and_verify_recomputes_them(tmp_path: Path,
     ):
         code, _, said = call(*common, *told, "--out", out)
         assert code == 2 and text in said and not out.exists()
+
+
+def test_a_file_states_terms_of_ones_own(tmp_path: Path, call: Called) -> None:
+    """And verify, gap and compare read it again; what is changed in it, or wrong, is said in one line."""
+    edges, file, out = tmp_path / "net.csv", tmp_path / "terms.toml", tmp_path / "out"
+    edges.write_text("source,target,weight\n0,1,2\n0,2,2\n3,1,3\n3,5,3\n4,5,1\n", "utf-8")
+    good = "deadlock = 0\n[hot]\nweight = 2\ncores = [9, 0, 0, 0, 0, 9]\n[far]\ndistance = [0, 4]\n"
+    file.write_text(good, "utf-8")
+    common = (
+        "map",
+        edges,
+        "--machine",
+        "mesh:2x3",
+        "--balance",
+        "0",
+        "-t",
+        "1",
+        "--plain",
+        "--objective",
+        "reward",
+    )
+    code, _, said = call(*common, "--reward", file, "--out", out)
+    assert code in (0, 3), said
+    report = json.loads((out / "report.json").read_text("utf-8"))
+    assert report["inputs"]["reward"] == str(file.resolve()) and report["bound"] > 0
+    found = json.loads((out / "mapping.json").read_text("utf-8"))
+    core = 3 * np.array(found["row"]) + np.array(found["col"])
+    price = 0.0
+    for u, v, w in ((0, 1, 2), (0, 2, 2), (3, 1, 3), (3, 5, 3), (4, 5, 1)):
+        p, q = int(core[u]), int(core[v])
+        lines = abs(p // 3 - q // 3) + abs(p % 3 - q % 3)
+        price += w * (2 * 9 * ((p in (0, 5)) + (q in (0, 5))) + 4 * (lines > 1))
+    graph = LogicGraph.from_edges(6, [0, 0, 3, 3, 4], [1, 2, 1, 5, 5], [2.0, 2.0, 3.0, 3.0, 1.0])
+    exchanged = reward_loss(graph, Machine("m", (1, 1), (2, 3)), core, RewardTerms(deadlock=0.0))
+    assert report["objective"] == pytest.approx(exchanged + price)
+    assert call("verify", out, "--bound")[0] == 0
+    assert call("gap", out, "-t", "1", "--out", tmp_path / "gap")[0] in (0, 3)
+    file.write_text(good.replace("weight = 2", "weight = 3"), "utf-8")
+    assert call("verify", out)[0] == 1
+    for text, words in (
+        ("[hot]\ncores = [1, 2]\n", "prices of shape 2"),
+        ("[hot]\nweight = 1\n", "nothing beside its weight"),
+        ("[hot]\ncores = [1, 1, 1, 1, 1, -1]\n", "no prices"),
+        ("[hot]\npairs = [[1, 2], [3]]\n", "no prices"),
+        ("[hot]\ncores = [1, 1, 1, 1, 1, '1']\n", "no prices"),
+        ("[hops]\ndistance = [1]\n", "has a term of this name"),
+        ("hot = 1\n", "no term 'hot'"),
+        ("hops = '1'\n", "weight hops is 1"),
+        ("[hot\n", "not TOML"),
+    ):
+        file.write_text(text, "utf-8")
+        code, _, said = call(*common, "--reward", file, "--out", tmp_path / "no")
+        assert code == 2 and words in said and said.count("\n") == 1 and not (tmp_path / "no").exists(), said
+    code, _, said = call(*common, "--reward", tmp_path / "none.toml", "--out", tmp_path / "no")
+    assert code == 2 and "none.toml" in said

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 
 from nmsolve.check.walker import distinct, mesh_links, walk
 from nmsolve.model.between import BetweenCores
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
+from nmsolve.model.mapping.reward_terms import PUBLISHED, OwnTerm, RewardTerms
 from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -49,8 +50,8 @@ def exchange_loss(flows: dict[Flow, float], machine: Machine, terms: RewardTerms
 
 
 def _added(flows: dict[Flow, float], machine: Machine, terms: RewardTerms) -> float:
-    """Return the terms that are added to the product: traffic times distance, and traffic with one shortest route alone."""
-    if not terms.hops and not terms.faults:
+    """Return the terms that are added to the product: traffic times distance, with one shortest route, the user's."""
+    if not terms.hops and not terms.faults and not terms.own:
         return 0.0
     paid = []
     rows, cols = machine.rows, machine.cols
@@ -62,8 +63,35 @@ def _added(flows: dict[Flow, float], machine: Machine, terms: RewardTerms) -> fl
                 least = min(straight, back)
                 steps += least
                 routes *= math.comb(steps, least) * (2 if straight == back else 1)
-            paid.append(rate * (terms.hops * steps + terms.faults * (routes == 1)))
+            own = math.fsum(term.weight * float(_own_price(term, p, q, steps)) for term in terms.own)
+            paid.append(rate * (terms.hops * steps + terms.faults * (routes == 1) + own))
     return math.fsum(paid)
+
+
+def _own_price(term: OwnTerm, p: Any, q: Any, steps: Any) -> Any:
+    """Return the price of a unit of traffic from cores ``p`` to other cores ``q`` that are ``steps`` lines away."""
+    if term.form == "distance":
+        return term.prices[np.minimum(steps, len(term.prices)) - 1]
+    return term.prices[p, q] if term.form == "pairs" else term.prices[p] + term.prices[q]
+
+
+def least_own(machine: Machine, terms: RewardTerms) -> float:
+    """Return what the user's own terms charge at least for a unit of traffic and line, rounded down.
+
+    Products, sums and the quotient of k terms that are never negative are off by at most (k + 3) / 2 units in the last place.
+    """
+    count, k = machine.size, len(terms.own)
+    if not k or count < 2:
+        return 0.0
+    least, cores = math.inf, np.arange(count)
+    for p in range(count):
+        q = np.delete(cores, p)
+        across = _ways(np.full(count - 1, p % machine.cols), q % machine.cols, machine.cols, machine.torus)
+        along = _ways(np.full(count - 1, p // machine.cols), q // machine.cols, machine.rows, machine.torus)
+        steps = np.abs(across) + np.abs(along)
+        paid = sum(term.weight * _own_price(term, np.full(count - 1, p), q, steps) for term in terms.own)
+        least = min(least, float(np.min(paid / steps)))
+    return least * (1.0 - (k + 3) * np.finfo(float).eps)
 
 
 def _batches(flows: dict[Flow, float]) -> Iterator[list[tuple[Flow, float]]]:

@@ -60,6 +60,8 @@ def _own(group: str) -> Collection[str]:
     if kind == plugins.RECHECKS:
         own_kind = next(one for one in kinds() if FOLDERS[one.name] == (problem or "mapping"))
         return [method for path in own_kind.method_tables for method in named(path)]
+    if kind == plugins.REWARDS:
+        return list(named("hw.reward:PUBLISHED").weights)
     if kind == plugins.FORMATS:
         return [extension[1:] for extension in named("model.formats:OWN")]
     own: list[str] = named("hw.foreign_machines:own_names")()

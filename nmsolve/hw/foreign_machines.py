@@ -8,9 +8,9 @@ from __future__ import annotations
 from importlib import resources
 from typing import NamedTuple
 
-from nmsolve.hw.machine_file import LARGEST_FILE, read_table
+from nmsolve.hw.machine_file import LARGEST_FILE
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import read_limited
+from nmsolve.model.files import read_limited, read_table
 from nmsolve.model.plugins import MACHINES, entry_of, folder_of, package_of
 
 

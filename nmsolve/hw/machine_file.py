@@ -86,25 +86,6 @@ def presets_in(*folder: str) -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in files.iterdir() if f.name.endswith(".toml"))
 
 
-def read_table(data: bytes, where: str) -> dict[str, object]:
-    """Parse TOML.
-
-    Raises
-    ------
-    InputError : not UTF-8, no TOML (with the line), nested too deeply, or a number with too many digits
-    """
-    import tomllib
-
-    try:
-        return tomllib.loads(data.decode())
-    except UnicodeDecodeError:
-        raise InputError("not UTF-8 text", where, "a TOML file") from None
-    except RecursionError:
-        raise InputError("nested too deeply", where, "a TOML file") from None
-    except ValueError as error:  # TOMLDecodeError, and what int() says of more than 4300 digits
-        raise InputError(f"not TOML: {error}", where, "a TOML file") from None
-
-
 def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
     """Build a machine from its TOML table.
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.hw.machine_file import KINDS, machine_from_table, read_table
+from nmsolve.hw.machine_file import KINDS, machine_from_table
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import write_atomic
+from nmsolve.model.files import read_table, write_atomic
 from nmsolve.model.machine import Figure, Machine
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.foreign_machines import foreign_machine
-from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, presets_in, read_table
+from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, presets_in
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import read_limited
+from nmsolve.model.files import read_limited, read_table
 from nmsolve.model.machine import Machine
 from nmsolve.model.plugins import MACHINES, offered
 

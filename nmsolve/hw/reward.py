@@ -13,7 +13,8 @@ summed over all cores, because M1 rewards whole layouts (M1.8). Decided where th
   remote cores; messages from one core to the same cores are one flow. Without such flows the ratio is 0.
 * The text says that users may add terms, one for fault tolerance among them, without a formula. Here ``hops`` is traffic times
   distance, and ``faults`` traffic between cores of one row or column: it has a single shortest route, which one dead link breaks.
-  Both are added to the product. As published, there is neither.
+  Terms of the user's own are traffic times a price of the two cores (:class:`.reward_terms.OwnTerm`). All these are added to the
+  product. As published, there is none.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from nmsolve.hw.routing.walk import walked_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Messages
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reward_terms import PUBLISHED, OwnTerm, RewardTerms
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.turns import TurnSet, turn_set
@@ -56,17 +57,52 @@ def exchange_loss(machine: Machine, flows: Flows, terms: RewardTerms = PUBLISHED
 
 
 def added_terms(machine: Machine, flows: Flows, terms: RewardTerms) -> float:
-    """Return ``hops * traffic times distance in lines + faults * traffic with a single shortest route``."""
-    if terms.hops == terms.faults == 0.0:
+    """Return ``hops * traffic times distance in lines + faults * traffic with a single shortest route + own terms``."""
+    if terms.hops == terms.faults == 0.0 and not terms.own:
         return 0.0
     source, target, rate = _pairs(flows)
     across, along = _ways(machine, source, target)
     out = terms.hops * float((rate * (np.abs(across) + np.abs(along))).sum())
+    out += sum(float(rate @ own_price(term, machine, source, target)) for term in terms.own)
     # half round a ring there are two ways of the same length
     opposite = (machine.torus & (2 * np.abs(across) == machine.cols) & (machine.cols > 2)) | (
         machine.torus & (2 * np.abs(along) == machine.rows) & (machine.rows > 2)
     )
     return out + terms.faults * float(rate[((across == 0) != (along == 0)) & ~opposite].sum())
+
+
+def own_price(term: OwnTerm, machine: Machine, source: IntArray, target: IntArray) -> FloatArray:
+    """Return (k,) what a unit of traffic between (k,) different cores pays by a term of the user's own, times its weight."""
+    if term.form == "pairs":
+        return np.asarray(term.weight * term.prices[source, target])
+    if term.form == "cores":
+        return np.asarray(term.weight * (term.prices[source] + term.prices[target]))
+    across, along = _ways(machine, source, target)
+    lines = np.abs(across) + np.abs(along)
+    return np.asarray(term.weight * term.prices[np.clip(lines, 1, len(term.prices)) - 1])
+
+
+def own_prices(machine: Machine, terms: RewardTerms) -> FloatArray:
+    """Return (P, P) what a unit of traffic from core to core pays by all terms of the user's own; (0, 0) if there are none."""
+    if not terms.own:
+        return np.zeros((0, 0))
+    out, cores = np.zeros((machine.size, machine.size)), np.arange(machine.size)
+    for source in range(machine.size):
+        far = np.delete(cores, source)
+        for term in terms.own:
+            out[source, far] += own_price(term, machine, np.full(len(far), source), far)
+    return out
+
+
+def own_per_line(machine: Machine, terms: RewardTerms) -> float:
+    """Return a part of traffic times distance in lines that all terms of the user's own are at least."""
+    prices = own_prices(machine, terms)
+    if machine.size < 2 or not prices.size:
+        return 0.0
+    source, target = np.nonzero(~np.eye(machine.size, dtype=bool))
+    across, along = _ways(machine, source, target)
+    least = float((prices[source, target] / (np.abs(across) + np.abs(along))).min())
+    return least * (1.0 - 8 * np.finfo(float).eps * (1 + len(terms.own)))
 
 
 def _pairs(flows: Flows) -> tuple[IntArray, IntArray, FloatArray]:

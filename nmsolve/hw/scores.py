@@ -29,8 +29,9 @@ from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.lookup import named
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, RewardTerms
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
+from nmsolve.model.mapping.reward_terms import PUBLISHED, RewardTerms
 from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.migration import Migration
-    from nmsolve.model.mapping.objectives import RewardTerms
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.mapping.reward_terms import RewardTerms
     from nmsolve.model.mapping.routes import RoutesFile
     from nmsolve.model.turns import TurnSet
     from nmsolve.model.types import IntArray
@@ -152,9 +152,9 @@ class Loaded:
 
     def terms(self) -> RewardTerms:
         """Return what M1's reward weighs."""
-        from nmsolve.model.mapping.objectives import reward_terms
+        from nmsolve.model.mapping.reward_terms import reward_terms
 
-        return reward_terms(self.inputs.reward)
+        return reward_terms(self.inputs.reward, self.machine)
 
     def chosen_routes(self) -> RoutesFile | None:
         """Return the ``routes.json`` beside the mapping if its report says that routes were chosen."""

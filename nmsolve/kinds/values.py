@@ -180,8 +180,8 @@ def whole(path: Path | None) -> str | None:
     return None if path is None else str(path.resolve())
 
 
-def machine(text: str | None) -> str | None:
-    """Return ``--machine`` as a report keeps it: a file by its whole path."""
+def text_or_file(text: str | None) -> str | None:
+    """Return ``--machine`` or ``--reward`` as a report keeps it: a file by its whole path."""
     return str(Path(text).resolve()) if text and Path(text).is_file() else text
 
 

@@ -363,3 +363,22 @@ def _type_error(message: str, kind: Any, path: str | Path) -> InputError:
 def _plain(text: str) -> str:
     """Return a decoder's words on one line; they may hold a key as it is in the file."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.replace("`", ""))
+
+
+def read_table(data: bytes, where: str) -> dict[str, object]:
+    """Parse TOML.
+
+    Raises
+    ------
+    InputError : not UTF-8, no TOML (with the line), nested too deeply, or a number with too many digits
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", where, "a TOML file") from None
+    except RecursionError:
+        raise InputError("nested too deeply", where, "a TOML file") from None
+    except ValueError as error:  # TOMLDecodeError, and what int() says of more than 4300 digits
+        raise InputError(f"not TOML: {error}", where, "a TOML file") from None

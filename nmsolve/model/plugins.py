@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 #: Groups of entry points. Those of engines and re-checks are for mappings, with a problem after them for that problem.
-ENGINES, FORMATS, MACHINES, RECHECKS = (
+ENGINES, FORMATS, MACHINES, RECHECKS, REWARDS = (
     "nmsolve.engines",
     "nmsolve.formats",
     "nmsolve.machines",
     "nmsolve.rechecks",
+    "nmsolve.rewards",
 )
 #: Problems that have groups of their own.
 PROBLEMS = ("pipeline", "routing", "assignment", "schedule")
@@ -42,7 +43,8 @@ def group_of(group: str, problem: str = "") -> str:
 
 #: All groups.
 GROUPS = (
-    *(group_of(ENGINES, p) for p in ("", *PROBLEMS)), FORMATS, MACHINES, *(group_of(RECHECKS, p) for p in ("", *PROBLEMS)),
+    *(group_of(ENGINES, p) for p in ("", *PROBLEMS)), FORMATS, MACHINES, REWARDS,
+    *(group_of(RECHECKS, p) for p in ("", *PROBLEMS)),
 )  # fmt: skip
 
 

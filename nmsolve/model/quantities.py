@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from nmsolve.model.errors import InputError, shortened
 
@@ -43,22 +42,3 @@ def workers(given: str | int, where: str = "--workers") -> int:
     if isinstance(given, bool) or not (text.isascii() and text.isdigit() and 1 <= int(text) < 10**6):
         raise InputError(f"workers {shortened(text)!r}", where, "a whole number above 0, or all")
     return int(text)
-
-
-def weights_of(text: str, known: Sequence[str]) -> dict[str, float]:
-    """Return the weights of a reward's terms that a text like ``deadlock=0,hops=0.5`` names.
-
-    Raises
-    ------
-    InputError : a term that is not ``known``, or no number
-    """
-    out: dict[str, float] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        name, _, value = (p.strip() for p in part.partition("="))
-        if name not in known:
-            raise InputError(f"the reward has no term {name!r}", "--reward", "one of " + ", ".join(known))
-        try:
-            out[name] = float(value)
-        except ValueError:
-            raise InputError(f"the weight {part!r}", "--reward", "NAME=NUMBER, with commas") from None
-    return out

@@ -27,8 +27,9 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.broken import CUT_OFF
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
-from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, RewardTerms
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
+from nmsolve.model.mapping.reward_terms import PUBLISHED, RewardTerms
 from nmsolve.model.mapping.routes import RoutesFile, routes_complaint
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.turns import TurnSet, turn_set

@@ -84,6 +84,21 @@ def worst(runs: Intervals, state: IntArray) -> FloatArray:
     return out
 
 
+@kernel
+def own_paid(own: FloatArray, state: IntArray, groups: int) -> float:
+    """The largest amount per core of any stage, added up over (k, L + 1) amounts that run up along the order of the layers."""
+    out = 0.0
+    for k in range(len(own)):
+        first, begin, top = 0, 0, 0.0
+        for core in range(len(state)):
+            if state[core] > 0:
+                last = first + state[core]
+                top = max(top, (own[k, last] - own[k, first]) / min(core + 1 - begin, groups))
+                first, begin = last, core + 1
+        out += top
+    return out
+
+
 def arranged(stage_layers: IntArray, stage_cores: IntArray, cores: int) -> IntArray:
     """The state of stages with these numbers of layers and cores; cores that are left over join the last stage."""
     state = np.zeros(cores, np.int64)

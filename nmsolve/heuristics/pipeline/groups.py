@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.actions import act, arranged, even, groups_of, worst
+from nmsolve.heuristics.pipeline.actions import act, arranged, even, groups_of, own_paid, worst
 from nmsolve.heuristics.pipeline.intervals import intervals_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.features import takes
@@ -88,6 +88,8 @@ class GroupsEnv:
         amounts = worst(self.runs, self._state)[:4]
         #: (4,) load, compute, storage and routing of the even cut, which the reward's amounts are parts of
         self.unit: FloatArray = np.where(amounts > 0, amounts, 1.0)
+        #: (k, L + 1) the user's own amounts, weighted, running up along the order; also parts of those of the even cut
+        self.own = self._own_amounts()
 
     def _order(self, order: IntArray | None) -> IntArray:
         """Return the order as one of merged layers."""
@@ -105,6 +107,14 @@ class GroupsEnv:
         if len(starts) != small.count or (place[self.merged.before] > place[self.merged.after]).any():
             raise InputError("it breaks a group or passes data backwards", "order", "a topological order")
         return groups[starts]
+
+    def _own_amounts(self) -> FloatArray:
+        """Return ``own`` for the even cut."""
+        small, out = self.merged.problem, np.zeros((len(self.reward.own), self.merged.problem.count + 1))
+        for row, term in zip(out, self.reward.own, strict=True):
+            np.cumsum(np.bincount(self.merged.group, term.layers, small.count)[self.order], out=row[1:])
+            row *= term.weight / (own_paid(row[None], self._state, small.largest_group) or 1.0)
+        return out
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -160,6 +170,7 @@ class GroupsEnv:
         over = self.problem.memory is not None and storage > self.problem.memory
         each = (weights.a, weights.compute, weights.storage, weights.routing)
         reward = -sum(weight * part for weight, part in zip(each, parts, strict=True))
+        reward -= own_paid(self.own, self._state, self.merged.problem.largest_group)
         reward -= weights.penalty if over else 0.0
         return {"reward": reward, "objective": load, "compute": compute, "storage": storage, "routing": transfer,
                 "fits": not over}  # fmt: skip

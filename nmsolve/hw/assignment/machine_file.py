@@ -14,10 +14,10 @@ import msgspec
 
 from nmsolve.hw.assignment.machine import MOST_THREADS, Link, Memory, Processor, ProcessorMachine, Rate
 from nmsolve.hw.foreign_machines import foreign_machine
-from nmsolve.hw.machine_file import presets_in, read_figure, read_table, table_error
+from nmsolve.hw.machine_file import presets_in, read_figure, table_error
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import read_limited
+from nmsolve.model.files import read_limited, read_table
 from nmsolve.model.machine import Figure
 from nmsolve.model.types import repeat_of
 

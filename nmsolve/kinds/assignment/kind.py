@@ -338,7 +338,7 @@ class AssignKind(WholeKind):
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
         """Return those of the report beside it, but for what options say."""
         named: dict[str, Any] = {
-            "model": opt.whole(o.graph), "machine": opt.machine(o.machine), "bind": o.bind, "library": opt.whole(o.library),
+            "model": opt.whole(o.graph), "machine": opt.text_or_file(o.machine), "bind": o.bind, "library": opt.whole(o.library),
             "constraints": opt.whole(getattr(o, "constraints", None)), "objective": getattr(o, "objective", None),
         }  # fmt: skip
         found, other = self.inputs_with(path, named, "model", "MODEL.onnx")

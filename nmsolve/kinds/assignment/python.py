@@ -119,7 +119,7 @@ def assign(
     ):
         stated = stated_bindings(bindings)
         inputs = AssignInputs(
-            model=str(Path(model).resolve()), machine=None if machine is None else opt.machine(str(machine)),
+            model=str(Path(model).resolve()), machine=None if machine is None else opt.text_or_file(str(machine)),
             bind=",".join(f"{name}={value}" for name, value in stated.items()) or None, library=_whole(library),
             constraints=_whole(constraints), objective=names[0], whole=whole, threshold=threshold,
         )  # fmt: skip

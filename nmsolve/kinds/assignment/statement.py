@@ -79,7 +79,7 @@ def stated_inputs(
     from nmsolve.kinds import values as opt
 
     return AssignInputs(
-        model=str(o.model.resolve()), machine=opt.machine(o.machine), bind=o.bind, strict=o.strict,
+        model=str(o.model.resolve()), machine=opt.text_or_file(o.machine), bind=o.bind, strict=o.strict,
         library=opt.whole(o.library), constraints=opt.whole(o.constraints), objective=names[0], whole="makespan" in names,
         threshold=threshold,
     )  # fmt: skip

@@ -94,7 +94,7 @@ def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str,
     before = loaded.inputs
     return {
         "graph": opt.whole(o.graph) or before.graph,
-        "machine": opt.machine(o.machine or before.machine),
+        "machine": opt.text_or_file(o.machine or before.machine),
         "chips": o.chips or before.chips,
         **given_reading(o, before).options(),
         "constraints": opt.whole(o.constraints) or before.constraints,

@@ -76,8 +76,8 @@ class MapOptions:
     resume: A[bool, Option("--resume", help="Continue a killed run from its last finished level, or from what was open "
                            "of branch-bound (same problem and options).")] = False
     prohibit_turns: Turns = None
-    reward: A[str | None, Option(help="Weights of the terms of --objective reward: vertical=2,deadlock=0,hops=0.5,faults=0.1; "
-                                 "others as published.")] = None
+    reward: A[str | None, Option(help="Weights of the terms of --objective reward: vertical=2,deadlock=0,hops=0.5,faults=0.1, "
+                                 "others as published; or a file of these and of terms of your own (.toml).")] = None
     route: A[str, Option(help="given: the machine's own routes; joint: chosen together with the mapping (small inputs); "
                          "chosen: after it; or xy, yx, west-first, north-last, negative-first, odd-even.")] = "given"
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. hops,max-link, instead of one mapping.")] = None
@@ -172,7 +172,7 @@ class TrainM1Options(TrainOptions):
     distance: A[str, Option(help="To the nearest free core: manhattan or euclidean.")] = "manhattan"
     reward: A[
         str,
-        Option(help="Weights of the reward's terms: deadlock=0,hops=0.5,faults=0.1; others as published."),
+        Option(help="Weights of the reward's terms, or a file of terms, as of `map`."),
     ] = "hops=4"
     updates: A[
         int, Option(min=0, help="End after this many updates; with the same seed this gives the same file.")

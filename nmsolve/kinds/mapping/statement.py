@@ -148,13 +148,13 @@ def limits_of(o: MapOptions) -> dict[str, float]:
 
 def _weighed(o: MapOptions, problem: MappingProblem, names: tuple[str, ...]) -> MappingProblem:
     """Return the problem with the weights of ``--reward``."""
-    from nmsolve.model.mapping.objectives import reward_terms
+    from nmsolve.model.mapping.reward_terms import reward_terms
 
     if o.reward is not None and "reward" not in names:
         raise InputError(
             f"weights of the reward with the objective {','.join(names)}", "--reward", "--objective reward"
         )
-    return replace(problem, terms=reward_terms(o.reward))
+    return replace(problem, terms=reward_terms(o.reward, problem.machine))
 
 
 def _limited(o: MapOptions, problem: MappingProblem, names: tuple[str, ...]) -> MappingProblem:
@@ -254,7 +254,7 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
     """Return what ``verify`` needs to load the same problem again."""
     return {
         "graph": opt.whole(o.graph),
-        "machine": opt.machine(o.machine),
+        "machine": opt.text_or_file(o.machine),
         "chips": o.chips,
         **given_reading(o).options(),
         "constraints": opt.whole(o.constraints),
@@ -270,7 +270,7 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "workers": o.workers,
         "engines": o.engines,
         "prohibit_turns": resolved(o.prohibit_turns),
-        "reward": o.reward,
+        "reward": opt.text_or_file(o.reward),
         "route": o.route,
         "limits": limits_of(o),
         "objectives": list(objective_names(o.pareto or o.objective or PLAIN)),

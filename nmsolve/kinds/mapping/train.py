@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,11 @@ def run_train_m1(o: TrainM1Options) -> int:
     InputError : wrong options, nothing to go on from, no torch
     """
     from nmsolve.learn.mapping.train import Settings, train
-    from nmsolve.model.mapping.objectives import reward_terms
+    from nmsolve.model.mapping.reward_terms import reward_terms
 
     families = families_of(o.family, "side")
-    how = Settings(families, o.side, o.seed, o.algorithm, reward_terms(o.reward), o.mean, o.distance)
-    return trained(o, how, train)
+    plain = Settings(families, o.side, o.seed, o.algorithm, mean=o.mean, distance=o.distance)
+    return trained(o, replace(plain, terms=reward_terms(o.reward, plain.machine)), train)
 
 
 def run_train_duals(o: TrainDualsOptions) -> int:

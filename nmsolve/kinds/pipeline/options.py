@@ -23,7 +23,8 @@ from nmsolve.kinds.parameters import Argument, Option
 # One option, one line:
 # fmt: off
 
-RewardTerms = A[str | None, Option(help="Weights of the reward of method M5, e.g. storage=0.5,routing=0. "
+RewardTerms = A[str | None, Option(help="Weights of the reward of method M5, e.g. storage=0.5,routing=0, "
+                                        "or a file of terms (.toml). "
                                         "[default: a=1,compute=0.005,storage=0.005,routing=0.005,penalty=2]")]
 
 

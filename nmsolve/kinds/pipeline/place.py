@@ -124,7 +124,7 @@ def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, objec
     return {
         "graph": opt.whole(folder / GRAPH),
         "constraints": opt.whole(folder / REGIONS),
-        "machine": opt.machine(o.machine),
+        "machine": opt.text_or_file(o.machine),
         "chips": o.chips,
         "core_memory": opt.size_in_bytes(o.core_memory, "--core-memory"),
         "node_limit": 1,

@@ -86,13 +86,13 @@ def stated_inputs(o: PipelineProblemOptions, reward: str | None = None) -> Pipel
 
     names = objectives_in(o.objective)
     return PipelineInputs(
-        model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
+        model=str(o.model.resolve()), cores=o.cores, machine=opt.text_or_file(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
         overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
         group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=names[0],
         batches=o.batches if BATCH in names else None, replicas=o.replicas, group_border=o.group_border,
-        reward=reward,
+        reward=opt.text_or_file(reward),
     )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _named(inputs: PipelineInputs) -> tuple[str, ...]:
 def _aimed(inputs: PipelineInputs, given: Given) -> Given:
     """Return the problem with its objective, and what is held."""
     held = tuple((held.objective, held.value) for held in inputs.before)
-    problem = replace(given.problem, reward=reward_of(inputs.reward))
+    problem = replace(given.problem, reward=reward_of(inputs.reward, given.problem.count))
     given = replace(given, problem=problem, batches=inputs.batches or BATCHES, held=inputs.before)
     return given.aimed(inputs.objective, held)
 

@@ -14,8 +14,7 @@ from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import load_machine
 from nmsolve.kinds.loading import beside_earlier
 from nmsolve.kinds.python.answers import Answer
-from nmsolve.kinds.values import chip_grid
-from nmsolve.kinds.values import machine as whole_machine
+from nmsolve.kinds.values import chip_grid, text_or_file
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.implied import implied_machine
@@ -163,7 +162,7 @@ def source_machine(machine: MachineLike, chips: str | tuple[int, int] | None = N
 
 def machine_text(machine: MachineLike | None) -> str | None:
     """Return the name of a machine, or its file by the whole path; None for an object, which has neither."""
-    return None if isinstance(machine, Machine) or machine is None else whole_machine(str(machine))
+    return None if isinstance(machine, Machine) or machine is None else text_or_file(str(machine))
 
 
 def grid_text(chips: str | tuple[int, int] | None) -> str | None:

@@ -43,7 +43,7 @@ def with_tasks(o: ScheduleOptions) -> ScheduleOptions:
     found = [read_run(folder) for folder in o.from_ or ()]
     machine = o.machine or _one_machine([m for _, m in found], o.from_ or ())
     for run, name in found:
-        if run.cores is not None and opt.machine(machine) != name:
+        if run.cores is not None and opt.text_or_file(machine) != name:
             raise InputError(
                 f"its stages are placed on {name}", run.where, f"a plan placed on {machine}, or not placed"
             )

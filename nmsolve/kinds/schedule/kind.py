@@ -332,7 +332,7 @@ class ScheduleKind(WholeKind):
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> ScheduleInputs:
         """Return those of the report beside it, but for what ``--graph``, ``--machine`` and ``--objective`` say."""
         named: dict[str, Any] = {
-            "tasks": opt.whole(o.graph), "machine": opt.machine(o.machine), "objective": getattr(o, "objective", None),
+            "tasks": opt.whole(o.graph), "machine": opt.text_or_file(o.machine), "objective": getattr(o, "objective", None),
         }  # fmt: skip
         found: ScheduleInputs = self.inputs_with(path, named, "networks", "tasks.json")[0]
         return found

@@ -88,7 +88,7 @@ def stated_tasks(
             raise InputError(f"{name} is {value!r}", "schedule", "a whole number")
     if isinstance(tasks, str | Path):
         inputs = ScheduleInputs(
-            tasks=str(Path(tasks).resolve()), machine=None if machine is None else opt.machine(str(machine)),
+            tasks=str(Path(tasks).resolve()), machine=None if machine is None else opt.text_or_file(str(machine)),
             objective=objective, weights=dict(weights or {}), at_most=dict(at_most or {}),
         )  # fmt: skip
         return state_problem(inputs, checked), inputs

@@ -126,7 +126,7 @@ def stated_inputs(o: ScheduleProblemOptions, names: Sequence[str] = ()) -> Sched
     from nmsolve.kinds import values as opt
 
     return ScheduleInputs(
-        tasks=str(o.tasks.resolve()), machine=opt.machine(o.machine), objective=names[0] if names else None,
+        tasks=str(o.tasks.resolve()), machine=opt.text_or_file(o.machine), objective=names[0] if names else None,
         at_most=amounts(o.at_most, "--at-most"),
     )  # fmt: skip
 

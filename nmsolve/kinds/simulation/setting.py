@@ -259,8 +259,8 @@ def router(text: str) -> RouterConfig:
         return CONFIGS[text]
     if not text.endswith(".toml"):
         raise InputError(f"unknown router {text!r}", "--config", f"{', '.join(CONFIGS)}, or a .toml file")
-    from nmsolve.hw.machine_file import LARGEST_FILE, read_table
-    from nmsolve.model.files import read_limited
+    from nmsolve.hw.machine_file import LARGEST_FILE
+    from nmsolve.model.files import read_limited, read_table
 
     table = read_table(read_limited(text, LARGEST_FILE), text)
     strange = sorted(set(table) - set(RouterConfig.__dataclass_fields__))

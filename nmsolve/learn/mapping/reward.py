@@ -4,23 +4,17 @@ for one node per core of a mesh.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from nmsolve.hw.reward import MOST_RATIO, prohibited_directions
+from nmsolve.hw.reward import MOST_RATIO, own_prices, prohibited_directions
 from nmsolve.model.compiled import kernel
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import RewardTerms
+from nmsolve.model.mapping.reward_terms import RewardTerms
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: What a node pays for, as :func:`measure` counts it.
-HORIZONTAL, VERTICAL, HOPS, FRAGILE = range(4)
-
-
-#: A term that a user adds: what placements (B, k) cores cost, (B,) >= 0.
-Extra = Callable[[IntArray], FloatArray]
+HORIZONTAL, VERTICAL, HOPS, FRAGILE, OWN = range(5)
 
 
 class Rewards:
@@ -29,14 +23,11 @@ class Rewards:
     Parameters
     ----------
     graph, machine : one node per core; a mesh without wrap-around links or faults
-    terms : weights
-    extra : further terms, subtracted as they are
+    terms : weights, and terms of one's own
     """
 
-    def __init__(
-        self, graph: LogicGraph, machine: Machine, terms: RewardTerms, extra: tuple[Extra, ...] = ()
-    ) -> None:
-        self.terms, self.extra, self.turns = terms, extra, prohibited_directions(machine)
+    def __init__(self, graph: LogicGraph, machine: Machine, terms: RewardTerms) -> None:
+        self.terms, self.turns, self._own = terms, prohibited_directions(machine), own_prices(machine, terms)
         self._messages = (
             graph.indptr, graph.source.astype(np.int64), graph.targets.astype(np.int64), graph.weights, graph.multicast,
         )  # fmt: skip
@@ -44,23 +35,18 @@ class Rewards:
 
     def __call__(self, core: IntArray) -> FloatArray:
         """Return (B,) rewards of placements (B, n)."""
-        return self.whole(core, self.by_node(core))
-
-    def whole(self, core: IntArray, by_node: FloatArray) -> FloatArray:
-        """Return (B,) the same from what every node pays (B, n), with the further terms."""
-        loss = by_node.sum(axis=1)
-        for term in self.extra:
-            loss = loss + term(core)
-        return np.asarray(-loss)
+        return np.asarray(-self.by_node(core).sum(axis=1))
 
     def by_node(self, core: IntArray) -> FloatArray:
-        """Return (B, n) what every node pays, without the further terms; each of two nodes pays half of what a pair does."""
-        nodes, channels = measure(np.ascontiguousarray(core), *self._messages, *self._shape)
+        """Return (B, n) what every node pays; each of two nodes pays half of what a pair does."""
+        nodes, channels = measure(np.ascontiguousarray(core), *self._messages, *self._shape, self._own)
         terms = self.terms
         ratio = np.where(channels > 0, terms.deadlock * self.turns / np.maximum(channels, 1.0), 0.0)
         loss = terms.horizontal * nodes[..., HORIZONTAL] + terms.vertical * nodes[..., VERTICAL]
         loss = loss * np.exp(np.minimum(MOST_RATIO, ratio))[:, None]
-        return np.asarray(loss + terms.hops * nodes[..., HOPS] + terms.faults * nodes[..., FRAGILE])
+        return np.asarray(
+            loss + terms.hops * nodes[..., HOPS] + terms.faults * nodes[..., FRAGILE] + nodes[..., OWN]
+        )
 
 
 def measure_once() -> None:
@@ -72,15 +58,15 @@ def measure_once() -> None:
 @kernel
 def measure(
     core: IntArray, indptr: IntArray, source: IntArray, targets: IntArray, weights: FloatArray, multicast: BoolArray,
-    rows: int, cols: int,
+    rows: int, cols: int, own: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Return (B, n, 4) what every node pays, and (B,) channels of multicast trees.
+    """Return (B, n, 5) what every node pays, and (B,) channels of multicast trees.
 
-    A node pays for what it exchanges along its row and along its column, each the larger side, and half of its hops and of its
-    fragile traffic. Trees go along the row of their source first, as XY routes do. Messages of one node to the same nodes are
-    taken for several.
+    A node pays for what it exchanges along its row and along its column, each the larger side, and half of its hops, of its
+    fragile traffic and of what the user's own terms charge. Trees go along the row of their source first, as XY routes do.
+    Messages of one node to the same nodes are taken for several.
     """
-    out, channels = np.zeros((*core.shape, 4)), np.zeros(len(core))
+    out, channels = np.zeros((*core.shape, 5)), np.zeros(len(core))
     for b in range(len(core)):
         side = np.zeros((core.shape[1], 4))
         low, high = np.empty(cols, np.int64), np.empty(cols, np.int64)
@@ -107,6 +93,8 @@ def measure(
                     out[b, node, 2] += w * (abs(d - c) + abs(s - r)) / 2
                     if d == c or s == r:
                         out[b, node, 3] += w / 2
+                    if own.size > 0:
+                        out[b, node, 4] += w * own[p, q] / 2
             if multicast[i] and remote > 1:
                 channels[b] += right - left
                 for d in range(cols):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Unpack
 
@@ -37,8 +37,8 @@ from nmsolve.learn.torch_state import arrays_of, new_optimiser, plain, require_t
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reward_terms import PUBLISHED, RewardTerms
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Seeds of training graphs begin here; held-out graphs have smaller ones.
@@ -104,6 +104,20 @@ class Settings:
         if not self.families:
             raise InputError("no family", "--family", "generators with commas (see `nmsolve generate`)")
 
+    @property
+    def machine(self) -> Machine:
+        """The processor."""
+        return Machine("training", (1, 1), (self.side, self.side))
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return {
+            **asdict(replace(self, terms=PUBLISHED)),
+            "terms": self.terms.weights,
+            **({"own": [term.key for term in self.terms.own]} if self.terms.own else {}),
+        }
+
 
 class MappingTrainingGraph(NamedTuple):
     """A training graph as the policy sees it, its rewards, its loss of chance."""
@@ -148,7 +162,7 @@ def credits(
     core, likely : (n,) where nodes were, and their most probable cores; found : (S, n) where they got
     """
     paid = task.rewards.by_node(found)
-    reward = task.rewards.whole(found, paid)
+    reward = -paid.sum(axis=1)
     own = paid.mean(axis=0) - paid
     holder = np.full(task.board.problem.cores, -1)
     holder[core] = np.arange(len(core))
@@ -184,7 +198,7 @@ class Trainer:
     def __init__(self, settings: Settings, size: Size | None = None, state: Checkpoint | None = None) -> None:
         require_torch()
         self.settings = settings
-        self.machine = Machine("training", (1, 1), (settings.side, settings.side))
+        self.machine = settings.machine
         self.size = size or Size(mean=settings.mean, distance=settings.distance)
         self.weights, self.optimiser = new_optimiser(first_arrays(self.size, settings.seed), settings.rate)
         self.rows: list[dict[str, float]] = []
@@ -320,7 +334,7 @@ class Trainer:
     @property
     def how(self) -> Mapping[str, Any]:
         """The settings as plain data."""
-        return asdict(self.settings)
+        return self.settings.plain
 
 
 def log_probabilities(mean: Any, log_deviation: Any, line: Any) -> Any:
@@ -390,6 +404,6 @@ def _sparse(matrix: Any) -> Any:
 
 def train(settings: Settings, files: Training, *, resume: bool = False, **limits: Unpack[Limits]) -> Trainer:
     """Train within ``limits`` as :func:`.progress.run_training`, and return the trainer."""
-    trainer = Trainer(settings, state=files.begin("m1", asdict(settings), resume))
+    trainer = Trainer(settings, state=files.begin("m1", settings.plain, resume))
     run_training(trainer, files, "Policy of method M1: nodes to cores of a processor", trainer.how, **limits)
     return trainer

@@ -85,6 +85,11 @@ class Settings:
         if not 1 <= self.layers[0] <= self.layers[1] <= 2000:
             raise InputError(f"layers {self.layers}", "--layers", "LEAST-MOST, from 1 to 2000")
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return {**asdict(self), "weights": self.weights.weights}
+
 
 class Steps(NamedTuple):
     """Steps of episodes: features (T, F), open choices (T, C), the choice (T,), what the teacher allows (T, C), credits (T,)."""
@@ -254,7 +259,7 @@ class Trainer:
     @property
     def how(self) -> Mapping[str, Any]:
         """The settings as plain data."""
-        return asdict(self.settings)
+        return self.settings.plain
 
     def checkpoint(self) -> Checkpoint:
         """Return the best policy so far by the chains set aside; before these were asked, the policy as it is."""
@@ -273,13 +278,13 @@ def command_of(settings: Settings, updates: int | None) -> str:
     """Return the command that trains in this way once more."""
     cores, layers = ",".join(map(str, settings.cores)), "-".join(map(str, settings.layers))
     text = f"nmsolve train m5 --cores {cores} --layers {layers} --seed {settings.seed} --updates {updates}"
-    weights = ",".join(f"{name}={value:g}" for name, value in asdict(settings.weights).items())
+    weights = ",".join(f"{name}={value:g}" for name, value in settings.weights.weights.items())
     return text if settings.weights == USUAL else f"{text} --reward {weights}"
 
 
 def train(settings: Settings, files: Training, *, resume: bool = False, **limits: Unpack[Limits]) -> Trainer:
     """Train within ``limits`` as :func:`.progress.run_training`, and return the trainer."""
-    trainer = Trainer(settings, state=files.begin("m5", asdict(settings), resume))
+    trainer = Trainer(settings, state=files.begin("m5", settings.plain, resume))
     shown = dict(trainer.how)
     if not resume and limits.get("updates") is not None:
         shown = {"command": command_of(settings, limits["updates"])} | shown

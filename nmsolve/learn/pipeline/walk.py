@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.actions import LAST_TO_LATER, act, worst
+from nmsolve.heuristics.pipeline.actions import LAST_TO_LATER, act, own_paid, worst
 from nmsolve.heuristics.pipeline.groups import GroupsEnv
 from nmsolve.heuristics.pipeline.intervals import Intervals
 from nmsolve.learn.pipeline.policy import CHOICES, Network, score
@@ -21,11 +21,12 @@ MOST_STEPS = 50_000
 
 class Rules(NamedTuple):
     """What an episode keeps and is paid for: most stages and steps, the weights (4,) of the largest load, compute, storage and
-    routing in their own units, and the penalty."""
+    routing in their own units, the user's own amounts (:attr:`.GroupsEnv.own`), and the penalty."""
 
     stages: int
     steps: int
     weight: FloatArray
+    own: FloatArray
     penalty: float
 
 
@@ -50,7 +51,7 @@ def rules_of(env: GroupsEnv) -> Rules:
     count, cores, stages = env.merged.problem.count, env.problem.cores, env.merged.problem.stages
     steps = min(MOST_STEPS, 32 + 2 * (count + cores) + count * min(cores, count, stages) // 2)
     weights = np.array([env.reward.a, env.reward.compute, env.reward.storage, env.reward.routing])
-    return Rules(stages, steps, weights / env.unit, env.reward.penalty)
+    return Rules(stages, steps, weights / env.unit, env.own, env.reward.penalty)
 
 
 def start(layers: int, cores: int) -> IntArray:
@@ -111,6 +112,7 @@ def walk(
         amounts = worst(runs, state)
         if amounts[2] <= runs.memory:
             load, value = min(load, amounts[0]), _reward(rules, amounts)
+            value -= own_paid(rules.own, state, runs.time.shape[0])
             if value > reward:
                 reward = value
                 copy_to(best, state)

@@ -1,4 +1,4 @@
-"""What can be minimised: one record for every objective, used everywhere else; the weights of the reward's terms.
+"""What can be minimised: one record for every objective, used everywhere else.
 
 A sum needs only its record: evaluator, engines, exact models, bounds and their re-checks take it from there. Any other objective
 names a formula and a second one for ``nmsolve verify``, which shares no code with the first.
@@ -6,11 +6,7 @@ names a formula and a second one for ``nmsolve verify``, which shares no code wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from math import isfinite
-
-from nmsolve.model.errors import InputError
-from nmsolve.model.quantities import weights_of
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -91,40 +87,3 @@ OBJECTIVES: dict[str, Objective] = {
         bounds=("exchange",), links=True, alone=True,
     ),
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RewardTerms:
-    """How much the terms of M1's reward count (M1.7: the user may add, remove or re-weight them).
-
-    The objective ``reward`` is ``sum over cores (horizontal * max(left, right) + vertical * max(up, down)) *
-    exp(deadlock * prohibited directions of turning / channels) + hops * traffic times distance + faults * traffic that a single
-    dead link may cut off``; see :mod:`nmsolve.hw.reward`. The first three count once as published, the others not.
-
-    Attributes
-    ----------
-    horizontal, vertical : >= 0, of what cores exchange along rows and along columns
-    deadlock : >= 0, of the exponent; 0 leaves the exchange alone
-    hops : >= 0, of traffic times distance in lines
-    faults : >= 0, of traffic between cores of one row or column, which has a single shortest route
-    """
-
-    horizontal: float = 1.0
-    vertical: float = 1.0
-    deadlock: float = 1.0
-    hops: float = 0.0
-    faults: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not (isfinite(value) and value >= 0):
-                raise InputError(f"the reward's weight {name} is {value}", "", "a finite number >= 0")
-
-
-#: The reward as published.
-PUBLISHED = RewardTerms()
-
-
-def reward_terms(text: str | None) -> RewardTerms:
-    """Return the weights that a text like ``deadlock=0,faults=0.5`` sets, the others as published. InputError for others."""
-    return RewardTerms(**weights_of(text or "", [field.name for field in fields(RewardTerms)]))

@@ -16,7 +16,8 @@ from nmsolve.model.mapping.axons import Axons, axon_limits, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.kinds import MOST_COUNTS, KindSets, single_kinds
 from nmsolve.model.mapping.migration import Migration
-from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, Objective, RewardTerms
+from nmsolve.model.mapping.objectives import OBJECTIVES, Objective
+from nmsolve.model.mapping.reward_terms import PUBLISHED, RewardTerms
 from nmsolve.model.mapping.slices import Slice, slices_of
 from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen, starts
@@ -379,7 +380,7 @@ class MappingProblem:
         if self.inner is not None:
             parts += (self.inner.tobytes(),)
         if self.terms != PUBLISHED:
-            parts += (self.terms,)
+            parts += self.terms.key
         if self.mixed is not None:
             parts += ("mixed", self.mixed.key)
         if self.turns is not None:

@@ -1,16 +1,28 @@
-"""The weights of method M5's reward (M5.5)."""
+"""The weights of method M5's reward, and terms of the user's own (M5.5)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.quantities import weights_of
+from nmsolve.model.rewards import own_table, stated_reward
+
+
+@dataclass(frozen=True)
+class OwnAmount:
+    """A term of the user's own: the largest amount of a core, each stage's shared by its cores, times a weight.
+
+    ``layers`` : amount >= 0 of every layer of one network
+    """
+
+    name: str
+    weight: float
+    layers: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Reward:
-    """``-a * max(t) - compute * max(compute) - storage * max(storage) - routing * max(transfer) + b``.
+    """``-a * max(t) - compute * max(compute) - storage * max(storage) - routing * max(transfer) - own terms + b``.
 
     Each amount is a part of that of the even cut, with which an episode begins, so weights mean the same for every
     network. ``max(t)`` is the largest load. The method names the three worst amounts and their weights but no numbers: as
@@ -24,19 +36,47 @@ class Reward:
     storage: float = 0.005
     routing: float = 0.005
     penalty: float = 2.0
+    own: tuple[OwnAmount, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in TERMS:
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(f"weight {name} is {getattr(self, name)}", "reward", "a finite number >= 0")
+        for name, value in self.weights.items():
+            if not 0 <= value < float("inf"):
+                raise InputError(f"weight {name} is {value}", "reward", "a finite number >= 0")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weights by name."""
+        return {name: getattr(self, name) for name in TERMS}
 
 
 #: Names of its weights.
-TERMS = tuple(field.name for field in fields(Reward))
+TERMS = tuple(one.name for one in fields(Reward) if one.name != "own")
 #: The reward if nothing is said.
 USUAL = Reward()
 
 
-def reward_of(text: str | None) -> Reward:
-    """Return the weights that a text like ``storage=0.5,routing=0`` sets, the others as they are. InputError for others."""
-    return Reward(**weights_of(text or "", TERMS))
+def reward_of(text: str | None, layers: int | None = None) -> Reward:
+    """Return what ``--reward`` says of a network of ``layers`` layers (None: of any), other weights as they are.
+
+    Raises
+    ------
+    InputError : as of :func:`.rewards.stated_reward`; an unknown weight, or amounts of another number of layers
+    """
+    stated = stated_reward(text)
+    for name in stated.weights:
+        if name not in TERMS:
+            raise InputError(
+                f"the reward has no term {name!r}",
+                stated.where,
+                f"one of {', '.join(TERMS)}, or a table [{name}]",
+            )
+    own = []
+    for name in stated.own:
+        weight, _, amounts = own_table(stated, name, ("layers",), TERMS)
+        if amounts.shape != (layers,):
+            raise InputError(
+                f"amounts of shape {' x '.join(map(str, amounts.shape))}", f"{stated.where}, [{name}] layers",
+                "weights alone, where no network is given" if layers is None else f"{layers} numbers, one per layer",
+            )  # fmt: skip
+        own.append(OwnAmount(name, weight, tuple(amounts.tolist())))
+    return Reward(**stated.weights, own=tuple(own))

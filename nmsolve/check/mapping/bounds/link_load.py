@@ -24,7 +24,7 @@ from nmsolve.check.mapping.bounds.spectral import (
 )
 from nmsolve.check.mapping.bounds.split import recheck_split
 from nmsolve.check.mapping.bounds.trees import recheck_tree_parts
-from nmsolve.check.reward import forbidden_directions
+from nmsolve.check.reward import forbidden_directions, least_own
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
@@ -111,7 +111,7 @@ def _halves(
 
 
 def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return what the named bound proves for the traffic times distance, times the least price of prohibited turns and of hops.
+    """Return what the named bound proves for the traffic times distance, times the least price of turns, hops and own terms.
 
     Raises
     ------
@@ -121,7 +121,8 @@ def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) ->
         raise CertificateError("the bound is for the reward of method M1")
     least = min(problem.terms.horizontal, problem.terms.vertical)
     proved = proved_of_sum(_exchanged(problem), certificate)
-    return below(proved * (Fraction(least) * Fraction(_price(problem)) + Fraction(problem.terms.hops)))
+    added = Fraction(problem.terms.hops) + Fraction(least_own(problem.machine, problem.terms))
+    return below(proved * (Fraction(least) * Fraction(_price(problem)) + added))
 
 
 def _exchanged(problem: MappingProblem) -> MappingProblem:

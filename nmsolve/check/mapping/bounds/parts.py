@@ -269,7 +269,7 @@ def granularity(problem: MappingProblem) -> float:
         return 1.0 if problem.graph.integral else 0.0
     if problem.objective == "reward":  # whole where no exponent applies and every term counts once
         terms = problem.terms
-        plain = terms.horizontal == terms.vertical == 1 and terms.hops == terms.faults == 0
+        plain = terms.horizontal == terms.vertical == 1 and terms.hops == terms.faults == 0 and not terms.own
         return 1.0 if plain and problem.graph.integral and not problem.graph.multicast.any() else 0.0
     if problem.aim.formula:
         return 0.0

@@ -8,7 +8,7 @@ from nmsolve.heuristics.mapping.common.goals import some_change
 from nmsolve.heuristics.mapping.common.metropolis import always, metropolis, trade
 from nmsolve.heuristics.mapping.common.room import refill, seat
 from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
-from nmsolve.heuristics.mapping.reward.state import ADDED, CHANNELS, LOSS, RewardState, exchange
+from nmsolve.heuristics.mapping.reward.state import ADDED, CHANNELS, LOSS, Prices, RewardState, exchange
 from nmsolve.hw.reward import MOST_RATIO
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -20,7 +20,7 @@ def value(s: RewardState) -> float:
     loss, added = max(0.0, s.total[LOSS]), max(0.0, s.total[ADDED])
     if s.total[CHANNELS] <= 0.0:
         return float(loss + added)
-    return float(loss * np.exp(min(MOST_RATIO, s.price[2] / s.total[CHANNELS])) + added)
+    return float(loss * np.exp(min(MOST_RATIO, s.price.weight[2] / s.total[CHANNELS])) + added)
 
 
 @plain
@@ -63,7 +63,7 @@ def _count(s: RewardState, u: int, sign: float) -> None:
 @plain
 def _pairs(
     u: int, sign: float, pair_ptr: IntArray, other: Int32Array, sent: FloatArray, received: FloatArray, core: IntArray,
-    side: FloatArray, total: FloatArray, lines: IntArray, price: FloatArray, only_later: bool,
+    side: FloatArray, total: FloatArray, lines: IntArray, price: Prices, only_later: bool,
 ) -> None:  # fmt: skip
     """Add or take away what node ``u`` exchanges edge by edge (with later nodes only)."""
     p = core[u]

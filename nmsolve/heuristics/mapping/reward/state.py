@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.room import Room, room_of
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.links import Links, links_of
-from nmsolve.hw.reward import prohibited_directions
+from nmsolve.hw.reward import own_prices, prohibited_directions
 from nmsolve.model.compiled import plain
 from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
@@ -19,15 +19,24 @@ from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 LOSS, CHANNELS, ADDED = range(3)
 
 
+class Prices(NamedTuple):
+    """What a state pays for.
+
+    ``weight`` of [what goes along rows, along columns, prohibited directions of turning times theirs, traffic times distance,
+    traffic with a single shortest route]; ``own`` (P, P) what traffic pays by terms of the user's own, (0, 0) without any.
+    """
+
+    weight: FloatArray
+    own: FloatArray
+
+
 class RewardState(NamedTuple):
     """Flat arrays for the kernels.
 
     Messages: ``nets`` as in the graph, ``casts`` if any is multicast;
     ``row_ptr``/``rows`` the rows that each node takes part in; ``pair_ptr``/``other``/``sent``/``received`` what a node sends
     and receives edge by edge (rows that are not multicast). Board: ``lines`` = [columns, rows, columns if they are a ring
-    else 0, the same for rows]; ``links`` its routes. ``price`` =
-    [weight of what goes along rows, along columns, prohibited directions of turning times their weight, weight of traffic times
-    distance, of traffic with a single shortest route].
+    else 0, the same for rows]; ``links`` its routes.
 
     What changes: ``room``, ``side`` (P, 4) exchanged to the right, left, down and up, ``total``; of every multicast
     row its flow's ``key`` (0: at most one remote core) and tree's ``length``; the table of flows ``keys``, ``many``,
@@ -45,7 +54,7 @@ class RewardState(NamedTuple):
     lines: IntArray
     links: Links
     room: Room
-    price: FloatArray
+    price: Prices
     side: FloatArray
     total: FloatArray
     key: AnyArray
@@ -74,7 +83,7 @@ def build(problem: MappingProblem, core: IntArray) -> RewardState:
         row_ptr, rows, pair_ptr, other, sent, received,
         np.array([machine.cols, machine.rows, *ring]), links_of(machine),
         room_of(problem, core),
-        np.array([terms.horizontal, terms.vertical, prohibited, terms.hops, terms.faults]),
+        Prices(np.array([terms.horizontal, terms.vertical, prohibited, terms.hops, terms.faults]), own_prices(machine, terms)),
         np.zeros((machine.size, 4)), np.zeros(3),
         np.zeros(graph.rows, np.uint64), np.zeros(graph.rows, np.int64), np.zeros(slots, np.uint64), np.zeros(slots, np.int64),
         np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(machine.size, np.int64), np.zeros(machine.size, np.int64),
@@ -98,7 +107,7 @@ def exchange(
     side: FloatArray,
     total: FloatArray,
     lines: IntArray,
-    price: FloatArray,
+    price: Prices,
     p: int,
     q: int,
     there: float,
@@ -110,15 +119,17 @@ def exchange(
     """
     r = q // lines[0] - p // lines[0]
     c = q - p - r * lines[0]
-    total[LOSS] += price[0] * _along(side, 0, p, q, c, lines[2], there, back)
-    total[LOSS] += price[1] * _along(side, 2, p, q, r, lines[3], there, back)
-    if price[3] > 0.0 or price[4] > 0.0:
+    total[LOSS] += price.weight[0] * _along(side, 0, p, q, c, lines[2], there, back)
+    total[LOSS] += price.weight[1] * _along(side, 2, p, q, r, lines[3], there, back)
+    if price.own.size > 0:
+        total[ADDED] += there * price.own[p, q] + back * price.own[q, p]
+    if price.weight[3] > 0.0 or price.weight[4] > 0.0:
         c, r = _shorter(c, lines[2]), _shorter(r, lines[3])
-        total[ADDED] += price[3] * (there + back) * (abs(c) + abs(r))
+        total[ADDED] += price.weight[3] * (there + back) * (abs(c) + abs(r))
         if (
             (c == 0) != (r == 0) and 2 * c != max(1, lines[2]) and 2 * r != max(1, lines[3])
         ):  # half round a ring: two ways
-            total[ADDED] += price[4] * (there + back)
+            total[ADDED] += price.weight[4] * (there + back)
 
 
 @plain

@@ -25,7 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.hw.reward import deadlock_factor, prohibited_directions, reward_lattice
+from nmsolve.hw.reward import deadlock_factor, own_per_line, prohibited_directions, reward_lattice
 from nmsolve.hw.routes import working_links
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
@@ -160,10 +160,10 @@ def exchange_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) 
     """Ever better bounds; what the context's mapping costs as a sum aims the steps."""
     total, best = sum_of(problem), 0.0
     cost = np.inf if context.core is None else objective_value(total, context.core)
-    terms = (
-        problem.terms
-    )  # what cores exchange is at least the traffic times distance, which the term ``hops`` counts once more
+    terms = problem.terms
+    # What cores exchange is at least the traffic times distance, which the term ``hops`` counts once more, own ones a part of it.
     price = least_factor(problem) * min(terms.horizontal, terms.vertical) + terms.hops
+    price += own_per_line(problem.machine, terms)
     whole = reward_lattice(problem) > 0
     for inner in sum_bounds(total, context.toward(cost)):
         value = round_up(inner.value * price, whole)
