@@ -17,6 +17,7 @@ from nmsolve.check.mapping.bounds.symmetry import Board
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -43,12 +44,84 @@ def test_confirms_the_optimum_and_nothing_above(
         return
     step = max(1.0, granularity(problem))
     found = repeated.search_again(problem, best, LONG, 60.0)
-    if found is None:  # of this kind some have several nodes on a core, or distances that are not whole
+    if found is None:  # of this kind some have several nodes on a core
         assert best == np.rint(best)
         return
     assert found
     assert repeated.search_again(problem, best + step, LONG, 60.0) is False
     assert repeated.search_again(problem, best - 3 * step, LONG, 60.0)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_decimals_are_told_as_exactly_as_floats_are(seed: int) -> None:
+    """Tenths, thousandths, thirds, decimal links, one or several nodes per core: told at the optimum, and 1e-11 above."""
+    rng = np.random.default_rng(seed)
+    unit, several = (0.1, 0.001, 1 / 3)[seed % 3], seed % 2 == 1
+    graph = random_graph(rng, 6)
+    graph = LogicGraph.from_edges(
+        6, graph.edge_source, graph.targets, rng.integers(1, 10**4, len(graph.targets)) * unit
+    )
+    machine = Machine("m", (1, 1), (2, 3), link_weight=(1.0, 0.7, 1.25)[seed // 8])
+    problem = MappingProblem(graph, machine, "hops", (), 3 if several else 1)
+    best = optimum(problem)
+    assert repeated.search_again(problem, best, LONG, 60.0) is True
+    assert repeated.search_again(problem, best * (1 + 1e-11), LONG, 60.0) is False
+    claim = Bound(best, "branch-bound", "full", LONG)
+    assert check_bound(problem, claim).ok and not check_bound(problem, claim).word
+    odd = replace(problem, graph=LogicGraph.from_edges(6, [0, 2], [1, 3], [np.pi, 1.0]))
+    assert repeated.search_again(odd, optimum(odd), LONG, 60.0) is None
+
+
+def test_multiples_are_the_data_times_their_factor() -> None:
+    """The least power of ten or a common denominator; numbers that are off by more than floats round are none."""
+    for values, factor in (
+        ([1.0, 4.0], 1),
+        ([0.5, 2.0], 2),
+        ([0.1 + 0.2, 7.25], 20),
+        ([1e-12], 10**12),
+        ([1 / 7, 2 / 3], 21),
+    ):
+        found = repeated.whole_multiples(np.array(values))
+        assert found is not None and found.factor == factor
+        assert (
+            found.numbers / factor == pytest.approx(np.array(values), rel=1e-12)
+        ) and found.numbers.dtype == np.int64
+    for none in (np.pi, 1e-13, 0.3 + 1e-14, 1e14 + 0.5):
+        assert repeated.whole_multiples(np.array([none])) is None
+    empty = repeated.whole_multiples(np.zeros(0))
+    assert empty is not None and empty.factor == 1
+
+
+def test_symmetries_are_those_of_all_permutations() -> None:
+    """Which cores are alike with others fixed, on meshes, rings and random boards, with and without kinds of cores."""
+    rng = np.random.default_rng(5)
+    for trial in range(40):
+        k = 6
+        if trial % 2:
+            far = distances_of((2, 3))
+        else:
+            far = rng.integers(1, 3, (k, k))
+            np.fill_diagonal(far, 0)
+        allowed = np.ones((2, k), bool)
+        allowed[0, rng.integers(0, k, 2)] = trial % 3 > 0
+        fixed = tuple(int(p) for p in rng.permutation(k)[: trial % 3])
+        kept = [
+            g
+            for g in itertools.permutations(range(k))
+            if (far[np.ix_(g, g)] == far).all()
+            and (allowed[:, g] == allowed).all()
+            and all(g[p] == p for p in fixed)
+        ]
+        board = Board(far, allowed)
+        for p, q in itertools.product(range(k), repeat=2):
+            if p not in fixed and q not in fixed:
+                assert board.alike(fixed, p, q) == any(g[p] == q for g in kept)
+
+
+def distances_of(shape: tuple[int, int]) -> np.ndarray:
+    """Hops between the cores of a mesh."""
+    at = np.stack(np.divmod(np.arange(shape[0] * shape[1]), shape[1]), axis=1)
+    return np.abs(at[:, None] - at).sum(axis=2)
 
 
 def test_most_kinds_are_told() -> None:

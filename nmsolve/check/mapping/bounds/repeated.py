@@ -8,7 +8,9 @@ this search longer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from fractions import Fraction
+from math import ceil, lcm
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +23,12 @@ from nmsolve.check.mapping.bounds.parts import (
     one_way_traffic,
     room_of,
     usable_cores,
-    whole_data,
     whole_numbers,
 )
 from nmsolve.check.mapping.bounds.symmetry import Board
 from nmsolve.model import clock
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Partial mappings that the depth-first search may bound where it may fail, and with so few open nodes until it ends.
 PROBE, SMALL = 500, 9
@@ -154,12 +155,46 @@ BUDGET, FOR_EACH, PER_SECOND, PACKED_PER_SECOND = 50_000_000, 8, 100_000, 1_000_
 EASY = 16
 
 
+#: Largest common denominator of decimal numbers, and the part of itself by which one may miss its multiple.
+MOST_DENOMINATOR, WITHIN = 2**40, 2.0**-50
+#: What sums of products of two such numbers may miss, with room for what the evaluator rounds.
+ROUNDING = Fraction(1, 2**38)
+
+
+class Multiples(NamedTuple):
+    """Whole ``numbers``, and by what the data were multiplied to get them."""
+
+    numbers: IntArray
+    factor: int
+
+
+def whole_multiples(values: FloatArray) -> Multiples | None:
+    """Return numbers >= 0 times the least factor up to 2^40 with which they are whole; None if there is none.
+
+    It is a power of ten, or the common denominator of fractions with denominators up to 1000.
+
+    A decimal number is not the double that is nearest to it: a product may miss a whole number by ``WITHIN`` of itself.
+    """
+    top = float(values.max(initial=0.0))
+    fractions = lcm(
+        *(Fraction(v).limit_denominator(1000).denominator for v in np.unique(values)[:1000].tolist())
+    )
+    for factor in sorted({*(10**k for k in range(13)), fractions}):
+        if factor > MOST_DENOMINATOR or top * factor >= MOST_COST:
+            break
+        times = values * float(factor)
+        near = np.rint(times)
+        if (abs(times - near) <= (WITHIN * times if factor > 1 else 0.0)).all():
+            return Multiples(near.astype(np.int64), factor)
+    return None
+
+
 def repeats(problem: MappingProblem) -> bool:
-    """Return True if a second search takes the problem: few nodes and cores, sums over pairs, whole numbers."""
+    """Return True if a second search takes the problem, whole or decimal: few nodes and cores, sums over pairs."""
     n, k = problem.n, len(usable_cores(problem))
     if problem.uses_links or problem.uses_nets or problem.graph.on_disk or k > MOST_PLACES:
         return False
-    if n > (MOST_NODES if problem.one_per_core else MOST_PACKED) or not whole_data(problem):
+    if n > (MOST_NODES if problem.one_per_core else MOST_PACKED):
         return False
     return room_of(problem) > 1 or (problem.one_per_core and n <= k)
 
@@ -173,8 +208,9 @@ def search_again(
 ) -> bool | None:
     """Return True if no mapping costs less than ``value``, False if one does; None if this search does not tell.
 
-    It does not where :func:`repeats` says so, or where it takes more than ``seconds``: then the claim is a solver's word.
-    Ceilings, a migration budget and limits on tables and kinds are left out.
+    It does not where :func:`repeats` says so, where numbers are neither whole nor decimal (:func:`whole_multiples`), or where it
+    takes more than ``seconds``: then the claim is a solver's word. Decimal costs count as less only if they are by more than
+    ``ROUNDING`` of themselves. Ceilings, a migration budget and limits on tables and kinds are left out.
 
     Parameters
     ----------
@@ -188,16 +224,22 @@ def search_again(
     if not repeats(problem):
         return None
     end, n = clock.now() + seconds, problem.n
-    traffic, far = one_way_traffic(problem).toarray(), all_distances(problem)
-    if far.diagonal().any() or (far != np.rint(far)).any() or 4 * traffic.sum() * far.max() >= MOST_COST:
+    traffic, far = (
+        whole_multiples(one_way_traffic(problem).toarray()),
+        whole_multiples(all_distances(problem)),
+    )
+    if traffic is None or far is None or far.numbers.diagonal().any():
         return None
-    step = max(1.0, granularity(problem))
-    most = int((np.ceil(value / step) - 1) * step)
+    if 4 * traffic.numbers.sum(dtype=np.float64) * far.numbers.max() >= MOST_COST:
+        return None
+    step, factor = int(max(1.0, granularity(problem))), traffic.factor * far.factor
+    claimed = Fraction(value) * (factor if factor == 1 else factor * (1 - ROUNDING))
+    most = (ceil(claimed / step) - 1) * step
     cores = usable_cores(problem)
     capacity = problem.capacity[cores]
     room = (problem.sizes[:, None, :] <= capacity).all(axis=2)
     allowed = np.ascontiguousarray(problem.domains[problem.domain_of][:, cores] & room)
-    pairs, away = traffic.astype(np.int64), np.ascontiguousarray(far, np.int64)
+    pairs, away = traffic.numbers, np.ascontiguousarray(far.numbers)
     np.fill_diagonal(pairs, 0)
     if room_of(problem) > 1:
         apart, (indptr, other) = np.zeros((n, n), bool), problem.apart
