@@ -18,7 +18,9 @@ from figures import instance
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.formats import load_graph
+from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.registry import make_engine
@@ -58,6 +60,15 @@ def messages(n: int) -> LogicGraph:
     return LogicGraph.from_edges(
         n, np.repeat(np.arange(n), 3), np.concatenate(others), rates, multicast=np.ones(n, bool)
     )
+
+
+def pinned() -> Iterator[tuple[str, MappingProblem]]:
+    """Yield 64 nodes on 8x8 cores of which many are pinned to random ones, each with its name."""
+    graph, machine = generate("mesh-geo", nodes=64, seed=3), load_machine("mesh:8x8")
+    core = np.random.default_rng(0).permutation(64).tolist()
+    pins = tuple(SideConstraint(f"p{u}", "pin", nodes=(u,), cores=(core[u],)) for u in range(64))
+    for many in (64, 56, 48, 32):
+        yield f"64 nodes on 8x8, {many} pinned", MappingProblem(graph, machine, "hops", pins[:many], 1)
 
 
 def several() -> Iterator[tuple[str, MappingProblem]]:
@@ -104,7 +115,7 @@ def main() -> None:
                 engines,
                 options.limit,
             )
-        for name, problem in several():
+        for name, problem in (*several(), *pinned()):
             row(name, problem, engines, options.limit)
 
 

@@ -8,6 +8,7 @@ docs/bounds.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -105,7 +106,7 @@ def check_bound(
     Bounds of solvers that leave only a status are recomputed if a second search ends in time, which takes few nodes; else they
     pass as *trusted* if they were given about this very problem and no known mapping contradicts them. The re-check of an
     installed package is that package's word, and not for chosen routes. A word may use ceilings and the migration budget, and
-    says so; of what is recomputed here only ``step-ceiling`` uses ceilings, all else holds with and without them.
+    says so; of what is recomputed here only ``step-ceiling`` uses ceilings, only a second search the budget.
     """
     wrong = _no_claim(bound, free_routes)
     if wrong is not None:
@@ -220,21 +221,31 @@ def _by_search(
 ) -> BoundCheck:
     """Return the outcome of a second search, for all mappings whatever the limits; on trust where it does not tell."""
     # its kernels take memory that nothing else needs
-    from nmsolve.check.mapping.bounds.repeated import EASY, repeats, search_again
+    from nmsolve.check.mapping.bounds.repeated import EASY, free_nodes, repeats, search_again
 
     first = bound.certificate if bound.method == SEARCH else None
     seconds = seconds if first is not None else min(seconds, WORD_SECONDS)
     try:
-        plain = contracted(problem)
-        if first is None and not (repeats(plain) and (plain.n <= EASY or not plain.one_per_core)):
+        plain, found = contracted(problem), None
+        if problem.limits_moves and plain.n == problem.n:  # no groups: the budget counts the same nodes
+            found = search_again(
+                replace(plain, migration=problem.migration), bound.value, first, seconds, hints
+            )
+        told = found is not None
+        if (
+            not told
+            and first is None
+            and not (repeats(plain) and (free_nodes(plain) <= EASY or not plain.one_per_core))
+        ):
             return _on_trust(problem, bound, about)
-        found = search_again(plain, bound.value, first, seconds, hints)
+        found = found if told else search_again(plain, bound.value, first, seconds, hints)
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     if found:
         return BoundCheck(True, bound.value, "recomputed by a second search: no mapping costs less")
     tables = problem.axons, problem.kinds, problem.table_limit
-    limited = problem.ceilings or problem.limits_moves or any(limit is not None for limit in tables)
+    within = problem.ceilings or (problem.limits_moves and not told)
+    limited = within or any(limit is not None for limit in tables)
     if found is None or limited:
         why = f"a second search does not end within {seconds:,.0f} s, or cannot tell"
         return _on_trust(problem, bound, about, why)

@@ -32,6 +32,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
@@ -132,11 +133,12 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
     # Broken numbers, because tabu has kernels of its own for them.
     matrix = Machine("matrix", (1, 1), (1, 12), distance_matrix=0.3 * np.abs(place[:, None] - place[None, :]))
     one, many, casts = _graph(12, False), _graph(40, False), _graph(40, True)
+    pinned = [SideConstraint("one", "pin", nodes=(0,), cores=(0,))]
     large = [generate("snn", nodes=1500, synapses=12000, layers=3, directed=directed) for directed in (0, 1)]
     lying = [stored(graph, folder / f"{k}.nmz") for k, graph in enumerate(large)]
     return [
         ("one node per core", make_problem(one, mesh)),
-        ("one node per core, any distances", make_problem(one, matrix)),
+        ("one node per core, any distances", make_problem(one, matrix, constraints=pinned)),
         ("many nodes per core", make_problem(many, mesh, balance=0.2)),
         ("many nodes per core, two chips", make_problem(many, chips, balance=0.2)),
         ("connectivity", make_problem(casts, mesh, balance=0.2, objective="connectivity")),

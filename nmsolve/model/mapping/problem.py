@@ -274,6 +274,11 @@ class MappingProblem:
         return self._domains[1]
 
     @cached_property
+    def free_nodes(self) -> int:
+        """Nodes that may be on more than one core."""
+        return int((self.domains.sum(axis=1)[self.domain_of] != 1).sum())
+
+    @cached_property
     def apart(self) -> tuple[IntArray, Int32Array]:
         """CSR ``(indptr, indices)`` over nodes: who may not share a core with whom (symmetric, sorted)."""
         pairs = {

@@ -12,6 +12,7 @@ import numpy as np
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.branch_bound.few_moves import too_many_moves
 from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.search.entries import steps_for
 from nmsolve.solvers.search.portfolio import CHILD_LEAST, Step
@@ -103,7 +104,8 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     ------
     InputError : the graph is on disk, and no engine that finds mappings takes the problem
     """
-    small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
+    few = problem.free_nodes <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
+    small = few or (problem.limits_moves and too_many_moves(problem) is None)
     heuristics, plain, aimed = _heuristics(problem), *_bounds(problem)
     combined = 0.0
     if heuristics == MULTILEVEL:
@@ -166,7 +168,7 @@ def _first_runs(
     for name in bounds:
         enough = min(ENOUGH * least_seconds(name, problem), MOST_OF.get(name, MOST) * seconds)
         first[name] = max(part * seconds, enough)
-    brief = first if problem.n <= EASY_NODES else _bounds(problem)[0]
+    brief = first if problem.free_nodes <= EASY_NODES else _bounds(problem)[0]
     return {name: min(span, QUICK) if small and name in brief else span for name, span in first.items()}
 
 
@@ -194,7 +196,7 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
 
 def _exact(problem: MappingProblem) -> dict[str, float]:
     """Return the exact engines with their shares; beyond EASY_NODES with one node per core CP-SAT proves nothing."""
-    if problem.one_per_core and problem.n > EASY_NODES:
+    if problem.one_per_core and problem.free_nodes > EASY_NODES:
         return {"branch-bound": 0.9, "cpsat": 0.1}
     return {"branch-bound": 0.7, "cpsat": 0.3}
 

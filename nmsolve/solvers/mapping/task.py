@@ -161,7 +161,7 @@ class MappingTask(Task[IntArray]):
         InputError : there are none
         """
         problem = self.checker.problem
-        small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
+        small = problem.free_nodes <= EXACT_NODES and problem.cores <= EXACT_CORES
 
         def may(name: str) -> bool:
             return outdone(name, problem) is None and least_seconds(name, problem) <= MOST * seconds

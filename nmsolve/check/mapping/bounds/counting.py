@@ -32,6 +32,9 @@ from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
+#: Most distances from cores to sets of allowed cores, and products of traffic and distance, that are looked at.
+MOST_DISTANCES, MOST_PRODUCTS = 2**24, 2**27
+
 
 def _slot_weights(problem: MappingProblem, u: int, partners: IntArray, weight: FloatArray) -> FloatArray:
     """Return traffic of node u by slot when its partners sit as near as they fit, heaviest first."""
@@ -64,7 +67,60 @@ def recheck_neighbours(problem: MappingProblem, certificate: Mapping[str, Any]) 
         near = least[domain][np.minimum(np.arange(len(by_slot)), len(cores) - 1)]
         every.append(float(by_slot @ near))
         most = max(most, part.stop - part.start)
-    return lowered(problem, fsum(every) / 2, 2 * most + parallel(problem))
+    value = lowered(problem, fsum(every) / 2, 2 * most + parallel(problem))
+    return max(value, _on_allowed_cores(problem))
+
+
+def _on_allowed_cores(problem: MappingProblem) -> float:
+    """Return what nodes pay on the cores that they and their neighbours may use; 0 where all may use all, or some none.
+
+    What a node with one core exchanges with others is counted at those, and in full.
+    """
+    cores, w = usable_cores(problem), both_ways(problem)
+    domains = {int(i): problem.domains[i][cores] for i in np.unique(problem.domain_of)}
+    if all(mask.all() for mask in domains.values()) or not all(mask.any() for mask in domains.values()):
+        return 0.0
+    if max(len(domains) * len(cores) / MOST_DISTANCES, w.nnz * len(cores) / MOST_PRODUCTS) > 1:
+        return 0.0
+    d = distances(problem, down=True)
+    limit = limit_of(problem)
+    alone = problem.n > 0 and fits_with(problem.sizes, limit, np.zeros_like(limit)) == 1
+    away = np.where(np.eye(len(cores), dtype=bool), np.inf, d) if alone else d
+    nearest = {i: _finite(away[:, mask].min(axis=1)) for i, mask in domains.items()}
+    home = {i: int(np.flatnonzero(mask)[0]) if mask.sum() == 1 else -1 for i, mask in domains.items()}
+    at = np.array([home[int(i)] for i in problem.domain_of])
+    left = np.array(problem.capacity[cores], np.int64)
+    np.subtract.at(left, at[at >= 0], problem.sizes[at >= 0])
+    free = np.flatnonzero(at < 0)
+    spare = (left >= problem.sizes[free].min(axis=0)).all(axis=1) if len(free) else np.zeros(len(cores), bool)
+    rows = np.zeros((len(cores), 0))
+    if spare.any():
+        rows = np.zeros((len(cores), int(spare.sum())))
+        rows[spare] = slot_rows(d[np.ix_(spare, spare)])
+    paid, most = [], 0
+    for u in range(problem.n):
+        part = slice(w.indptr[u], w.indptr[u + 1])
+        partners, weight = w.indices[part].astype(np.int64), w.data[part]
+        most = max(most, len(partners))
+        others = at[partners] < 0
+        to = np.array([nearest[int(i)] for i in problem.domain_of[partners]]).reshape(
+            len(partners), len(cores)
+        )
+        if at[u] >= 0:
+            paid.append(float(weight[~others] @ to[~others, at[u]]) / 2)
+            continue
+        here = domains[int(problem.domain_of[u])] & spare
+        if here.any():
+            by_slot = _slot_weights(problem, u, partners[others], weight[others])
+            packed = rows[here][:, np.minimum(np.arange(len(by_slot)), rows.shape[1] - 1)] @ by_slot
+            halves = np.maximum(weight[others] @ to[others][:, here], packed) / 2
+            paid.append(float((weight[~others] @ to[~others][:, here] + halves).min()))
+    return lowered(problem, fsum(paid), 2 * most + parallel(problem) + 3)
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    """Return the values, 0 in place of those that are infinite."""
+    return np.where(np.isfinite(values), values, 0.0)
 
 
 def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:

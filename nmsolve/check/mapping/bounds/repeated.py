@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.check.mapping.bounds.exhaustion import MOST_COST, Exhaustion, exhaust, new_search
+from nmsolve.check.mapping.bounds.few_moves import nothing_near
 from nmsolve.check.mapping.bounds.packings import new_packing, nothing_below
 from nmsolve.check.mapping.bounds.partial import PARTS, Multipliers, Relaxed
 from nmsolve.check.mapping.bounds.parts import (
+    CertificateError,
     all_distances,
     granularity,
     one_way_traffic,
@@ -146,11 +148,13 @@ def _none(pairs: IntArray, far: IntArray) -> Ask:
     return lambda place, left, most: nothing
 
 
-#: Larger problems are not searched again; where cores hold several nodes, none with more than MOST_PACKED.
-MOST_NODES, MOST_PACKED, MOST_PLACES = 32, 24, 64
+#: Larger problems are not searched again: nodes with several allowed cores, those where cores hold several, all nodes, cores.
+MOST_NODES, MOST_PACKED, MOST_IN_ALL, MOST_PLACES = 32, 24, 128, 64
 #: Partial mappings that the plain search bounds at most; for each one that the first search bounded; in a second, about, and in a
 #: second where cores hold several nodes.
 BUDGET, FOR_EACH, PER_SECOND, PACKED_PER_SECOND = 50_000_000, 8, 100_000, 1_000_000
+#: Nodes of a problem with a migration budget, and entries of its traffic looked at in a second.
+MOST_NEAR, NEAR_PER_SECOND = 4096, 2e8
 #: Up to this many nodes the plain search is the faster one.
 EASY = 16
 
@@ -189,12 +193,18 @@ def whole_multiples(values: FloatArray) -> Multiples | None:
     return None
 
 
+def free_nodes(problem: MappingProblem) -> int:
+    """Return how many nodes may be on other than one core."""
+    cores = np.array([int(mask.sum()) for mask in problem.domains])
+    return int((cores[problem.domain_of] != 1).sum())
+
+
 def repeats(problem: MappingProblem) -> bool:
     """Return True if a second search takes the problem, whole or decimal: few nodes and cores, sums over pairs."""
-    n, k = problem.n, len(usable_cores(problem))
-    if problem.uses_links or problem.uses_nets or problem.graph.on_disk or k > MOST_PLACES:
+    n, k, free = problem.n, len(usable_cores(problem)), free_nodes(problem)
+    if problem.uses_links or problem.uses_nets or problem.graph.on_disk or k > MOST_PLACES or n > MOST_IN_ALL:
         return False
-    if n > (MOST_NODES if problem.one_per_core else MOST_PACKED):
+    if free > (MOST_NODES if problem.one_per_core else MOST_PACKED):
         return False
     return room_of(problem) > 1 or (problem.one_per_core and n <= k)
 
@@ -210,7 +220,7 @@ def search_again(
 
     It does not where :func:`repeats` says so, where numbers are neither whole nor decimal (:func:`whole_multiples`), or where it
     takes more than ``seconds``: then the claim is a solver's word. Decimal costs count as less only if they are by more than
-    ``ROUNDING`` of themselves. Ceilings, a migration budget and limits on tables and kinds are left out.
+    ``ROUNDING`` of themselves. A migration budget counts; ceilings and limits on tables and kinds are left out.
 
     Parameters
     ----------
@@ -221,7 +231,7 @@ def search_again(
     ------
     CertificateError : the certificate does not say in whole numbers how long the first search was
     """
-    if not repeats(problem):
+    if not (problem.n <= MOST_NEAR if problem.limits_moves else repeats(problem)):
         return None
     end, n = clock.now() + seconds, problem.n
     traffic, far = (
@@ -241,25 +251,43 @@ def search_again(
     allowed = np.ascontiguousarray(problem.domains[problem.domain_of][:, cores] & room)
     pairs, away = traffic.numbers, np.ascontiguousarray(far.numbers)
     np.fill_diagonal(pairs, 0)
+    apart, (indptr, other) = np.zeros((n, n), bool), problem.apart
+    apart[np.repeat(np.arange(n), np.diff(indptr)), other] = True
+    if problem.migration is not None and problem.limits_moves:
+        if not np.array_equal(problem.migration.group, np.arange(n)):
+            return None
+        number = np.full(problem.cores, -1)
+        number[cores] = np.arange(len(cores))
+        return nothing_near(
+            pairs, away, allowed, problem.sizes, capacity, apart,
+            number[problem.migration.reference], problem.migration.budget, most, seconds * NEAR_PER_SECOND,
+        )  # fmt: skip
     if room_of(problem) > 1:
-        apart, (indptr, other) = np.zeros((n, n), bool), problem.apart
-        apart[np.repeat(np.arange(n), np.diff(indptr)), other] = True
         packing = new_packing(pairs, away, allowed, problem.sizes, capacity, apart)
-        return nothing_below(packing, most, int(seconds * PACKED_PER_SECOND))
+        return nothing_below(packing, most, int(seconds * PACKED_PER_SECOND * min(1.0, MOST_PACKED / n) ** 2))
     most *= 2  # costs are doubled there
     search, board = new_search(pairs, away, allowed), Board(away, allowed)
-    if n <= EASY or (away != away.T).any():
+    if free_nodes(problem) <= EASY or (away != away.T).any():
         budget = BUDGET
         if certificate is not None:
             stated = whole_numbers({"nodes": [certificate.get("nodes")]}, "nodes", 1, least=0)
             budget = 1000 + FOR_EACH * min(BUDGET, int(stated[0]))
-        return _exhausted(search, most, board, allowed, int(min(budget, BUDGET, seconds * PER_SECOND)))
+        return _exhausted(
+            search,
+            most,
+            board,
+            allowed,
+            int(min(budget, BUDGET, seconds * PER_SECOND * min(1.0, EASY / n) ** 2)),
+        )
     try:
         closing = Closing(search, most, board, lambda: clock.now() > end, hints)
         closing.close(np.full(n, -1, np.int64), allowed)
     except Cheaper:
         return False
-    except GaveUp:
+    except (
+        GaveUp,
+        CertificateError,
+    ):  # time is up, or the multipliers are too large
         return None
     return True
 

@@ -2,7 +2,8 @@
 
 ``cost >= 1/2 sum_u min_{p in domain(u)} sum_j w_(j) near_p(slot(j))`` with the weights of u falling and the slots of p
 rising. Valid for every mapping: each node's share is bounded on its own. The minimum over p is taken slot by slot,
-which is weaker than over whole cores (Gilmore-Lawler does the latter) and costs one pass over the edges.
+which is weaker than over whole cores (Gilmore-Lawler does the latter) and costs one pass over the edges. Where nodes may
+use a part of the cores only, :mod:`.allowed_cores` may be higher; the higher one counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.allowed_cores import allowed_cores_sum
 from nmsolve.solvers.mapping.bounds.pairs import (
     PairForm,
     ShouldStop,
@@ -38,7 +40,7 @@ def neighbour_bound(problem: MappingProblem, should_stop: ShouldStop = never) ->
     domain = np.where(problem.domain_of < len(profile), problem.domain_of, 0)
     near = profile[domain[row], slot]
     near[~np.isfinite(near)] = 0.0
-    value = float((weight * near).sum()) / 2
+    value = max(float((weight * near).sum()) / 2, allowed_cores_sum(problem, form, should_stop))
     return Bound(round_up(value, form.lattice > 0, form.lattice or 1.0), "star", "full", {"method": "star"})
 
 

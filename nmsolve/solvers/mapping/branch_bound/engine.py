@@ -18,6 +18,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.branch_bound.best_first import BestFirstSearch
 from nmsolve.solvers.mapping.branch_bound.checkpoint import Checkpoint
+from nmsolve.solvers.mapping.branch_bound.few_moves import COST, SEEN, move_from, new_moves, too_many_moves
 from nmsolve.solvers.mapping.branch_bound.packing_state import Packing, new_packing
 from nmsolve.solvers.mapping.branch_bound.packings import pack
 from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
@@ -36,14 +37,27 @@ from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT
 
-#: Largest problems that are taken; MAX_SEVERAL nodes where cores hold several.
-MAX_NODES, MAX_SEVERAL, MAX_CORES = 32, 24, 64
+#: Largest problems that are taken: nodes that may be on several cores, such nodes where cores hold several, all nodes, cores.
+MAX_NODES, MAX_SEVERAL, MAX_ALL, MAX_CORES = 32, 24, 128, 64
 #: Elementary steps of one slice of the depth-first search, about a tenth of a second.
 _SLICE = 10_000_000
 #: Partial mappings it may expand before the best-first search takes over: with up to EASY nodes it is the faster one.
 EASY, ALONE, ALONE_EASY = 16, 60_000, 3_000_000
 #: Seconds between two bounds.
 PAUSE = 0.1
+
+
+_LIMITS = (
+    at_most(MAX_SEVERAL, lambda p: 0 if p.one_per_core else p.free_nodes, "nodes with several per core"),
+    at_most(MAX_NODES, lambda p: p.free_nodes, "nodes that are not pinned"),
+    at_most(MAX_ALL, lambda p: p.n, "nodes"),
+    at_most(MAX_CORES, lambda p: p.cores, "cores"),
+)
+
+
+def _too_large(problem: MappingProblem) -> str | None:
+    """Say why a problem without a migration budget is too large; None if it is not."""
+    return next((reason for limit in _LIMITS if (reason := limit(problem)) is not None), None)
 
 
 class BranchBound:
@@ -56,18 +70,15 @@ class BranchBound:
 
     *Several nodes per core*: depth first within capacities (:mod:`packings`), with one thread. A stopped search begins anew.
 
+    *A migration budget* within which there are few mappings: all of them (:mod:`few_moves`), of any number of nodes.
+
     Honours pins, regions, forbidden cores, faults and any distances; uses the symmetries of the board. An impossible problem is
     reported as a bound of ``inf`` with certificate status ``infeasible``.
     """
 
     name = "branch-bound"
     finds = "both"
-    refuses = takes(
-        "pairs",
-        at_most(MAX_SEVERAL, lambda p: 0 if p.one_per_core else p.n, "nodes with several per core"),
-        at_most(MAX_NODES, lambda p: p.n, "nodes"),
-        at_most(MAX_CORES, lambda p: p.cores, "cores"),
-    )
+    refuses = takes("pairs budget", lambda p: too_many_moves(p) if p.limits_moves else _too_large(p))
 
     def __init__(self) -> None:
         self._claimed: Bound | None = None
@@ -85,6 +96,9 @@ class BranchBound:
         ------
         InputError : the scratch folder cannot be written
         """
+        if problem.limits_moves:
+            self._run_moves(problem, context)
+            return
         if not problem.one_per_core:
             self._run_packed(problem, context)
             return
@@ -103,7 +117,7 @@ class BranchBound:
         before = None if claim is None else open_subproblems(claim, tree)
         places, symmetric = np.flatnonzero(first.any(axis=0)), bool((data.dense == data.dense.T).all())
         subtasks = context.subtasks(BranchBoundWorker(tree, places)) if symmetric else None
-        alone = ALONE_EASY if data.n <= EASY and subtasks is None else ALONE
+        alone = ALONE_EASY if problem.free_nodes <= EASY and subtasks is None else ALONE
         done = before is None and self._depth_first(
             data, tree, context, alone if symmetric else 0, start is not None
         )
@@ -131,6 +145,22 @@ class BranchBound:
         if self._depth_first(data, packing, context, 0, start is not None):
             best = packing.best.copy() if packing.state[FOUND] else start
             self._proved(data, context, best, int(packing.state[LIMIT]), int(packing.state[NODES]))
+
+    def _run_moves(self, problem: MappingProblem, context: Context) -> None:
+        """Look at all mappings within the migration budget, by the first node that moves."""
+        data = exact_data(problem)
+        start, _ = context.incumbent()
+        limit = OBJECTIVE_LIMIT if start is None else data.value(start)
+        moves, known = new_moves(data, limit), limit
+        for first in range(data.n if problem.migration and problem.migration.budget else 0):
+            if context.should_stop():
+                return
+            move_from(moves, first)
+            if moves.state[COST] < known:
+                known = int(moves.state[COST])
+                context.offer(moves.best.copy(), "search")
+        best = moves.best.copy() if moves.state[COST] < limit else start
+        self._proved(data, context, best, 2 * int(moves.state[COST]), int(moves.state[SEEN]))
 
     def _proved(
         self, data: ExactData, context: Context, best: IntArray | None, limit: int, nodes: int
