@@ -124,7 +124,7 @@ def test_bind_is_not_for_graphs(call, tmp_path: Path) -> None:
 def test_an_unknown_operator_is_a_question_mark_and_strict_refuses_it(call, mystery: Path) -> None:
     """The sums say what they leave out."""
     code, out, err = call("info", mystery)
-    assert code == 0 and "(1 operators unknown)" in out and "Riddle" in err
+    assert code == 0 and "(1 operator unknown)" in out and "Riddle" in err
     assert any(line.startswith("riddle") and " ? " in line for line in out.splitlines())
     code, _, err = call("info", mystery, "--strict")
     assert code == 2 and "Riddle" in err

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from conftest import Called
 
 import nmsolve
 from nmsolve.benchmarks.options import BenchOptions
-from nmsolve.cli.table import COMMANDS
+from nmsolve.cli.app import application
+from nmsolve.cli.table import COMMANDS, command_in
 from nmsolve.kinds.command_line import as_command
+from nmsolve.kinds.examples import EXAMPLES
 from nmsolve.kinds.simulation.options import SimulateOptions
 from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
 
@@ -56,3 +59,33 @@ def test_the_command_of_options_gives_these_options(
     name = run.rpartition("_")[2]
     assert call(*shlex.split(as_command(name, options))[1:])[0] == 3
     assert given == [options]
+
+
+def test_the_example_of_every_command_is_one_that_it_takes() -> None:
+    """A wrong option or a missing argument in a line of ``--help`` is refused here as it would be at the prompt."""
+    assert EXAMPLES.keys() == COMMANDS.keys()
+    for name, line in EXAMPLES.items():
+        words = shlex.split(line)
+        assert command_in(words) == name
+        root: Any = typer.main.get_command(application(name))
+        context = root.make_context("nmsolve", list(words), resilient_parsing=False)
+        while hasattr(context.command, "commands"):
+            called, command, words = context.command.resolve_command(context, words)
+            context = command.make_context(called, list(words), parent=context)
+
+
+def test_quiet_prints_the_path_of_the_answer_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Called
+) -> None:
+    """Searching, bounding, going on and a front say nothing else; a wrong input is still one line."""
+    monkeypatch.chdir(tmp_path)
+    graph = Path(nmsolve.__file__).parent.parent / "examples" / "first.json"
+    assert call("map", graph, "-t", 5, "--quiet") == (0, "nmsolve-map/mapping.json\n", "")
+    assert call("gap", "nmsolve-map", "-t", 5, "--quiet") == (0, "nmsolve-gap/mapping.json\n", "")
+    assert call("resume", "nmsolve-map", "--quiet") == (0, "nmsolve-map/mapping.json\n", "")
+    front = call("map", graph, "--pareto", "hops,cut", "--points", 2, "-t", 5, "-o", "two", "--quiet")
+    assert front == (0, "two/pareto.json\n", "")
+    code, out, err = call("map", "none.json", "--quiet")
+    assert (code, out) == (2, "") and err.startswith("error: none.json") and err.count("\n") == 1
+    code, out, err = call("map", graph, "-m", "mesh:1x1", "--engines", "cpsat", "-t", 5, "--quiet", "--json")
+    assert (code, out) == (2, "") and "--quiet" in err

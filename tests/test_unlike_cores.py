@@ -194,7 +194,7 @@ def test_core_tables_name_cores_rectangles_and_chips(tmp_path: Path) -> None:
     alike = nmsolve.machine(str(toml(tmp_path)))
     assert alike.hash != machine.hash and not alike.core_capacity
     shown = [row["value"] for row in describe(machine) if row["name"] == "neurons of unlike cores"]
-    assert shown == ["0 on 2 cores, 1 on 1 cores, 5 on 1 cores, 10 on 3 cores, 20 on 5 cores"]
+    assert shown == ["0 on 2 cores, 1 on 1 core, 5 on 1 core, 10 on 3 cores, 20 on 5 cores"]
     assert not machine.with_chips(1, 1).core_capacity
 
 

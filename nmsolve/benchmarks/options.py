@@ -35,7 +35,8 @@ class BenchOptions:
     objective: A[str | None, Option(help="Objective for folders. [default: hops; of routes max-link]")] = None
     problem: A[str | None, Option(help=f"What folders hold: {HELD}. [default: map]")] = None
     set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
-    out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
+    out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated."
+        )] = Path("nmsolve-bench")
     page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None
     cluster: A[str | None, Option(help="Ray cluster on whose cores the runs go on, in place of --workers: auto, HOST:PORT or "
                                   "local.")] = None

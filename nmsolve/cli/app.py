@@ -12,6 +12,7 @@ import typer.core
 from nmsolve.cli.completion import COMPLETED
 from nmsolve.cli.sections import App
 from nmsolve.cli.table import COMMANDS, GROUPS, Command
+from nmsolve.kinds.examples import EXAMPLES
 from nmsolve.model.lookup import named
 from nmsolve.model.version import VERSION
 
@@ -66,7 +67,9 @@ def application(only: str | None = None) -> typer.Typer:
     for name, command in asked.items():
         group, _, own = name.partition(" ")
         to, called = (groups[group], own) if group in groups else (app, name)
-        to.command(called, context_settings=_OPEN if command.open else None)(as_typer_has_it(command))
+        settings = _OPEN if command.open else None
+        example = f"Example: nmsolve {EXAMPLES[name]}"
+        to.command(called, context_settings=settings, epilog=example)(as_typer_has_it(command))
     for name in groups:
         if only is None or only.startswith(f"{name} "):
             app.add_typer(groups[name], name=name)

@@ -24,6 +24,7 @@ from nmsolve.kinds.options import (
     Multicast,
     Nodes,
     Pattern,
+    Quiet,
     Residence,
     Seed,
     Strict,
@@ -52,6 +53,7 @@ class ResumeOptions:
     engines: Engines = None
     memory: Memory = None
     out: A[Path | None, Option("--out", "-o", help="Output folder. [default: the folder of the earlier run]")] = None
+    quiet: Quiet = False
     json: Json = False
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.answer import tell
+from nmsolve.model.quantities import counted
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import InfoOptions
@@ -93,7 +94,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _sums(table: Table) -> list[str]:
     classes = table.classes
     lines = [
-        f"MACs           {_figure(table.macs, _SUM)}" + (f"   ({table.unknown:,} operators unknown)" if table.unknown else ""),
+        f"MACs           {_figure(table.macs, _SUM)}"
+        + (f"   ({counted(table.unknown, 'operator')} unknown)" if table.unknown else ""),
         f"parameters     {_figure(table.parameters, _SUM)}",
         f"weights        {_figure(table.weight_bytes, _SUM)} bytes",
         f"results        {_figure(table.activation_bytes, _SUM)} bytes of all operators",

@@ -21,7 +21,7 @@ SECTIONS = {
     "migration_budget place run noise runs reschedule from_run",
     "Time and search": "time_limit gap seed workers cluster engines method warm_start resume memory scratch "
     "mip_solver",
-    "Output": "write_model write_onnx trace csv out plain json help",
+    "Output": "write_model write_onnx trace csv out plain quiet json help",
 }
 #: Options that say what is asked: a second value would be another question.
 STATING = {*SECTIONS["Input"].split(), *SECTIONS["What is wanted"].split(), "engines", "method", "to"}

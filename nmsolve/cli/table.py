@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from nmsolve.kinds import registry
@@ -33,9 +34,15 @@ class Command(NamedTuple):
     def call(self, asked: Any) -> int:
         """Run with these options; return the exit code."""
         load_lazily()
+        run = partial(named(self.run), *self.first, asked)
         with _input_warnings(getattr(asked, "strict", False)):
-            code: int = named(self.run)(*self.first, asked)
+            code: int = self._quietly(run, asked) if getattr(asked, "quiet", False) else run()
         return code
+
+    def _quietly(self, run: Callable[[], int], asked: Any) -> int:
+        from nmsolve.cli.quiet import run_quietly
+
+        return run_quietly(run, next(iter(self.first), None), asked)
 
 
 def _of_kind(name: str, options: str, run: str) -> Command:

@@ -14,6 +14,7 @@ from nmsolve.hw.assignment.machine_file import (
 from nmsolve.hw.describe import describe, unverified
 from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.model.machine import Machine
+from nmsolve.model.quantities import counted
 
 #: What is said of a machine: an object of JSON, and a line for people.
 Said = tuple[dict[str, object], str]
@@ -50,7 +51,7 @@ def _chip(m: Machine, name: str) -> Said:
         "capacity": dict(m.capacity), "unverified_figures": marked,
     }  # fmt: skip
     limits = ", ".join(f"{v:,} {k}" for k, v in m.capacity.items()) or "no limits"
-    mark = f"  ({marked} figures unverified)" if marked else ""
+    mark = f"  ({counted(marked, 'figure')} unverified)" if marked else ""
     shape = f"{m.rows}x{m.cols} {'torus' if m.torus else 'mesh'}"
     return row, f"{name:12} {shape:14} per core: {limits}{mark}"
 

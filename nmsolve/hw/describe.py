@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.quantities import counted
 
 
 def describe(machine: Machine) -> list[dict[str, object]]:
@@ -36,7 +37,9 @@ def describe(machine: Machine) -> list[dict[str, object]]:
         rows.append(_row("capacity", name, Figure(limit, stated.unit, stated.source, stated.verified)))
     for name, own in m.core_capacity.items():
         levels, many = np.unique(own, return_counts=True)
-        parts = [f"{v:,} on {k:,} cores" for v, k in zip(levels.tolist(), many.tolist(), strict=True)]
+        parts = [
+            f"{v:,} on {counted(k, 'core')}" for v, k in zip(levels.tolist(), many.tolist(), strict=True)
+        ]
         shown = (
             ", ".join(parts) if len(parts) <= 8 else f"{own.min():,} to {own.max():,} on {len(own):,} cores"
         )

@@ -20,6 +20,7 @@ from nmsolve.kinds.parts import CheckPart
 from nmsolve.kinds.verdict import unread
 from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _together(front: FrontFile) -> CheckPart:
                 False,
                 f"{number(found[0])}, {number(found[1])} is listed as dominated, but no point is as good",
             )
-    text = f"{len(rows)} points, none dominated; the ideal matches their best values"
+    text = f"{counted(len(rows), 'point')}, none dominated; the ideal matches their best values"
     if front.dominated:
         text += f"; {len(front.dominated)} dominated values without a file, which claim nothing"
     return CheckPart("front", True, text)

@@ -8,8 +8,9 @@ from typing import Any
 from nmsolve.model.bound import GIVEN, INFEASIBLE, EngineShare, Result
 from nmsolve.report.figures import percent
 
-#: How a status begins of an engine that did not run.
-LEFT_OUT = ("refused", "not run", INFEASIBLE)
+#: How a status begins of an engine that did not run, and of one with nothing to credit.
+NOT_RUN = ("refused", "not run")
+LEFT_OUT = (*NOT_RUN, INFEASIBLE)
 #: Differences relative to the objective that are rounding.
 ROUNDING = 1e-9
 

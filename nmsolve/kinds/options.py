@@ -86,6 +86,7 @@ Points = A[int, Option(help="Number of points on the front.")]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
 Proof = A[Path | None, Option("--out", "-o", help="File for the solution found, or for the proof of the conflict.")]
 Plain = A[bool, Option("--plain", help="A page of still pictures, without a script to explore it.")]
+Quiet = A[bool, Option("--quiet", help="Print only the path of the answer, and errors.")]
 Json = A[bool, Option("--json", help="Print JSON to stdout, one object per line.")]
 
 
@@ -118,6 +119,7 @@ class SearchOptions:
     write_model: WriteModel = None
     memory: Memory = None
     plain: Plain = False
+    quiet: Quiet = False
 
 
 @dataclass(frozen=True)

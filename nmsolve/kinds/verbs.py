@@ -17,6 +17,7 @@ from nmsolve.kinds.options import (
     Library,
     Memory,
     Out,
+    Quiet,
     Residence,
     Seed,
     Strict,
@@ -76,6 +77,7 @@ class GapOptions(AnswerOptions):
     memory: Memory = None
     strict: Strict = False
     out: Out = Path("nmsolve-gap")
+    quiet: Quiet = False
     json: Json = False
 
 

@@ -42,3 +42,8 @@ def workers(given: str | int, where: str = "--workers") -> int:
     if isinstance(given, bool) or not (text.isascii() and text.isdigit() and 1 <= int(text) < 10**6):
         raise InputError(f"workers {shortened(text)!r}", where, "a whole number above 0, or all")
     return int(text)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: ``1 node``, ``2 nodes``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -17,6 +17,7 @@ from nmsolve.kinds.check_whole import (
 from nmsolve.kinds.parts import CheckPart
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.bound import BoundCheck, Stage
+from nmsolve.model.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -77,7 +78,7 @@ def answer_checks(
 
     wrong = assignment_complaint(problem, answer)
     units = len(set(answer.unit.tolist()))
-    kept = f"all {problem.count - 2} operators on {units} of {problem.units.count} units within every rule"
+    kept = f"all {counted(problem.count - 2, 'operator')} on {units} of {problem.units.count} units within every rule"
     checks = [CheckPart("rules", wrong is None, wrong or kept)]
     if wrong is not None:
         return checks, {}

@@ -29,6 +29,7 @@ from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import amount
 
 if TYPE_CHECKING:
@@ -384,7 +385,7 @@ def explainable(limits: AssignLimits, model: str, machine: str) -> Explainable:
     from nmsolve.model.assignment.files import write_assignment
 
     def found(answer: Assignment) -> str:
-        return f"an assignment to {len(set(answer.unit.tolist()))} units"
+        return f"an assignment to {counted(len(set(answer.unit.tolist())), 'unit')}"
 
     def write(path: Path, answer: Assignment) -> None:
         write_assignment(path, limits.restricted(limits.every).stated(), answer)

@@ -10,6 +10,7 @@ import msgspec
 
 from nmsolve.kinds.parts import CheckPart
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import counted
 
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.options import AssignOptions
@@ -68,7 +69,7 @@ def program_checks(part: ProgramsPart | None) -> list[CheckPart]:
     """Return whether programs that ran gave the model's own outputs."""
     if part is None or part.run is None:
         return []
-    times = f"{len(part.run.cases)} time" + ("s" if len(part.run.cases) > 1 else "")
+    times = counted(len(part.run.cases), "time")
     pieces = "1 piece" if part.pieces == 1 else f"{part.pieces} pieces"
     text = f"{pieces} executed {times}: largest relative difference {part.run.difference:.3g}"
     return [CheckPart("programs", part.run.equal, text)]
@@ -84,7 +85,7 @@ def program_words(part: ProgramsPart | None) -> list[str]:
     words = [f"{many} in {part.folder}/, with manifest.json."]
     if part.tiled:
         words.append(
-            f"{part.tiled:,} operators run in tiles; scalars.json has their loops ({part.scalars:,} steps for the host)."
+            f"{part.tiled:,} operators run in tiles; scalars.json has their loops ({counted(part.scalars, 'step')} for the host)."
         )
     for case in [] if part.run is None else part.run.cases:
         told = ", ".join(f"{k}={v}" for k, v in case.bindings.items())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.kinds.answer import require_inputs_kept, tell
 from nmsolve.kinds.loading import Loaded, load_answer
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def _search(o: ExportOptions) -> int:
     path, engines = write_run_trace(o.mapping if o.mapping.is_dir() else o.mapping.parent, o.out)
     row = {"type": "export", "files": [str(path)], "engines": engines}
     return tell(
-        o.json, [row], [f"wrote {path}", f"{engines} engines over time; open it at https://ui.perfetto.dev"]
+        o.json,
+        [row],
+        [f"wrote {path}", f"{counted(engines, 'engine')} over time; open it at https://ui.perfetto.dev"],
     )
 
 

@@ -19,6 +19,7 @@ from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
+from nmsolve.model.quantities import counted
 from nmsolve.model.version import VERSION
 from nmsolve.report.drawing import (
     EMPTY,
@@ -271,8 +272,8 @@ class _Progress:
 def _words(r: FaultReport) -> Iterator[str]:
     """Yield what the report says, for people."""
     counts = ((r.links, "link"), (r.cores, "core"))
-    what = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
-    yield f"\n{r.finished} of {r.trials} trials with {what} dead ({r.flows} flows, {r.seconds:.1f} s)"
+    what = " and ".join(counted(count, name) for count, name in counts if count)
+    yield f"\n{r.finished} of {r.trials} trials with {what} dead ({counted(r.flows, 'flow')}, {r.seconds:.1f} s)"
     for name, share, (low, high) in (
         ("survivable", r.survivable, r.survivable_interval),
         ("without moving", r.without_moving, r.without_moving_interval),

@@ -12,6 +12,7 @@ from nmsolve.kinds.loading import Loaded, given_reading, load_answer, load_certi
 from nmsolve.kinds.mapping.given import Given
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.routes import AFTER
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def stated_by(o: GapOptions) -> tuple[MapOptions, Given, dict[str, Any], list[Bo
     known = _known(o, loaded, problem)
     if known:
         best = max((b.value for b in known if b.scope == "full"), default=None)
-        print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
+        print(f"known before: {counted(len(known), 'bound')}, the best {number(best)}", file=sys.stderr)
     inputs = _inputs(o, loaded, problem)
     names = ("time_limit", "gap", "seed", "workers", "cluster", "engines", "memory", "out", "json")
     options = MapOptions(

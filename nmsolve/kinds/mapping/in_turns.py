@@ -15,6 +15,7 @@ from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ class _Told:
 
     def round(self, step: Round) -> None:
         """Report a round; only a lower load is news."""
-        self._value(step.seconds, step.best, f"{step.moved} nodes moved" if step.moved else "routes")
+        self._value(
+            step.seconds, step.best, f"{counted(step.moved, 'node')} moved" if step.moved else "routes"
+        )
 
     def end(self, found: Result[InTurns], seconds: float) -> None:
         """Report the last routes, and the bound."""

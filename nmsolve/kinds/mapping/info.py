@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.answer import tell
+from nmsolve.model.quantities import counted
 
 if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
@@ -52,7 +53,7 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
     """Yield the same for people."""
     neighbours, machine = row["neighbours"], row["machine"]
     kind = "directed" if graph.directed else "undirected"
-    yield f"{graph.name}: {graph.n:,} nodes, {graph.m:,} {kind} edges  (hash {graph.hash})"
+    yield f"{graph.name}: {counted(graph.n, 'node')}, {counted(graph.m, f'{kind} edge')}  (hash {graph.hash})"
     if not graph.one_row_per_node:
         yield f"  nets           {graph.rows:,}"
     yield f"  multicast      {int(graph.multicast.sum()):,} of {graph.rows:,} messages"
@@ -66,7 +67,7 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
         import numpy as np
 
         counts = np.bincount(graph.kinds.of)
-        yield f"  kinds          {len(counts):,} kinds of nodes, of {counts.min():,} to {counts.max():,} nodes each"
+        yield f"  kinds          {counted(len(counts), 'kind')} of nodes, of {counts.min():,} to {counts.max():,} nodes each"
     if machine is not None:
         yield f"  machine named  {machine['name']}, {machine['rows']}x{machine['cols']} cores"
 

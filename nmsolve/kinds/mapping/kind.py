@@ -22,6 +22,7 @@ from nmsolve.kinds.progress import watching
 from nmsolve.kinds.run import Asked, Keep, RunKind, Searched
 from nmsolve.kinds.time_left import search_time
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import counted
 from nmsolve.model.stop import PICTURES
 
 if TYPE_CHECKING:
@@ -324,7 +325,7 @@ def explainable(
     limits = MappingLimits(MappingProblem(graph, machine, "cut", tuple(constraints), limit))
 
     def found(core: IntArray) -> str:
-        return f"a mapping onto {len(set(core.tolist()))} cores"
+        return f"a mapping onto {counted(len(set(core.tolist())), 'core')}"
 
     def write(path: Path, core: IntArray) -> None:
         write_mapping(path, graph, machine, core)

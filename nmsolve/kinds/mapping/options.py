@@ -30,6 +30,7 @@ from nmsolve.kinds.options import (
     Plain,
     Points,
     Proof,
+    Quiet,
     Seed,
     Strict,
     TimeLimit,
@@ -86,8 +87,9 @@ class MapOptions:
     pattern: Pattern = False
     absolute: Absolute = False
     strict: Strict = False
-    out: Out = Path("nmsolve-out")
+    out: Out = Path("nmsolve-map")
     plain: Plain = False
+    quiet: Quiet = False
     json: Json = False
 
 
@@ -201,7 +203,8 @@ class BenchLearnOptions:
     graphs: A[int, Option(min=4, max=4000, help="Graphs: a quarter from each of four families, one of them held out.")] = 20
     seeds: A[int, Option(min=1, max=1000, help="Run every rival on every graph with seeds 1 to SEEDS.")] = 3
     seconds: A[float | None, Option(min=0.001, help="CPU seconds of a run. [default: what each part was measured with]")] = None
-    out: A[Path, Option("--out", "-o", help="Folder of finished comparisons, which are not repeated.")] = Path("bench-learn")
+    out: A[Path, Option("--out", "-o", help="Folder of finished comparisons, which are not repeated."
+        )] = Path("nmsolve-bench-learn")
     page: A[Path | None, Option(help="Also write the tables into this Markdown file, between its marks.")] = None
     json: Json = False
 

@@ -12,7 +12,7 @@ from nmsolve.hw.energy import states_all
 from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.step_time import has_step_time, step_costs, step_loads
-from nmsolve.kinds.contributions import found_words
+from nmsolve.kinds.contributions import NOT_RUN, found_words
 from nmsolve.kinds.parts import (
     BoundPart,
     CheckPart,
@@ -30,6 +30,7 @@ from nmsolve.model.bound import Result
 from nmsolve.model.host.memory import own_peak
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.quantities import counted
 from nmsolve.model.types import IntArray
 from nmsolve.report.figures import number, percent
 
@@ -172,7 +173,7 @@ def in_words(report: Report) -> list[str]:
     if report.objective is None:
         return ["No feasible mapping was found in the time given; one may still exist."]
     budget = report.inputs.get("migration_budget")
-    more = () if budget is None else (f"at most {budget} nodes moved",)
+    more = () if budget is None else (f"at most {counted(budget, 'node')} moved",)
     within = among("mappings", report.inputs, "limits", lambda _, value: number(value), *more)
     package = package_behind(report.bounds)
     rests = [rests_on(package)] if package else []
@@ -230,17 +231,20 @@ def routing_words(routing: RoutingPart) -> str:
         elif o.bound is not None:
             known = f" (at least {number(o.bound)}, gap {percent(o.gap)})"
         parts.append(f"{o.name} {number(o.value)}{known}")
-    return f"{routing.flows:,} flows, " + ", ".join(parts)
+    return f"{counted(routing.flows, 'flow')}, " + ", ".join(parts)
 
 
 def run_words(report: Report) -> Iterator[str]:
     """Yield what is printed at the end of a run: engines, objective with its gap, checks."""
-    engines = [e for e in report.engines if e.offers or e.bound is not None or e.status]
+    asked = [e for e in report.engines if e.offers or e.bound is not None or e.status]
+    engines = [e for e in asked if not e.status.startswith(NOT_RUN)]
     if engines:
         yield f"\n{'engine':16} {'CPU s':>8} {'accepted':>9} {'its best':>16} {'its bound':>16}  ended"
     for e in engines:
         figures = f"{e.cpu_seconds:8.2f} {e.incumbents:9} {number(e.best):>16} {number(e.bound):>16}"
         yield f"{e.engine:16} {figures}  {e.status}"
+    if len(engines) < len(asked):
+        yield f"not run: {counted(len(asked) - len(engines), 'engine')}; report.json says why"
     yield (
         f"\n{report.status}: {report.objective_name} {number(report.objective)}, bound {number(report.bound)}, "
         f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s, {_memory(report)})"

@@ -15,6 +15,7 @@ from nmsolve.kinds.check_fields import same
 from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.verdict import headline
 from nmsolve.model.bound import Bound, BoundCheck, Stage
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
                     "exchange", False, f"stages exchange in {found[:4]}, the report says {str(said)[:80]}"
                 )
             ]
-    text = f"times of {len(time)} layers on up to {time.shape[1]} cores, with what these exchange"
+    text = f"times of {counted(len(time), 'layer')} on up to {counted(time.shape[1], 'core')}, with what these exchange"
     return [CheckPart("exchange", True, f"recomputed: {text}")]
 
 
@@ -257,8 +258,8 @@ def plan_checks(
     from nmsolve.model.pipeline.check import plan_complaint
 
     wrong = plan_complaint(problem, plan)
-    stages = f"{len(plan.cores)} stage" + ("s" if len(plan.cores) > 1 else "")
-    kept = f"all {problem.count} layers in {stages} on {int(plan.cores.sum())} cores within every rule"
+    stages = counted(len(plan.cores), "stage")
+    kept = f"all {counted(problem.count, 'layer')} in {stages} on {counted(int(plan.cores.sum()), 'core')} within every rule"
     checks = [CheckPart("rules", wrong is None, wrong or kept)]
     if wrong is not None and "stage" in wrong and int(plan.stage.max(initial=0)) >= len(plan.cores):
         return checks  # there is nothing to recompute

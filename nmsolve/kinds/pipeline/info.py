@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from nmsolve.kinds.answer import tell
+from nmsolve.model.quantities import counted
 
 
 def about(path: Path, o: Any) -> int | None:
@@ -35,7 +36,9 @@ def about(path: Path, o: Any) -> int | None:
         "hosts": problem.hosts,
         "memory": problem.memory,
     }
-    lines = [f"{problem.name}: cost graph of {problem.count:,} layers, {problem.tensors.count:,} tensors"]
+    lines = [
+        f"{problem.name}: cost graph of {counted(problem.count, 'layer')}, {counted(problem.tensors.count, 'tensor')}"
+    ]
     for name in ("work", "transfer", "storage", "cores", "hosts", "memory"):
         value = row[name]
         lines.append(

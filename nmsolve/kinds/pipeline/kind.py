@@ -29,6 +29,7 @@ from nmsolve.kinds.verdict import label
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
@@ -394,7 +395,7 @@ def explainable(problem: PipelineProblem) -> Explainable:
 
     return Explainable(
         PipelineLimits(alike), {"model": problem.name}, problem.name, "split into stages", "plan",
-        "program, which tries all plans,", lambda p: f"a plan of {len(p.cores)} stages", write,
+        "program, which tries all plans,", lambda p: f"a plan of {counted(len(p.cores), 'stage')}", write,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import msgspec
 from nmsolve.kinds.parts import BoundPart, CheckPart, EnginePart, ended, parts_of
 from nmsolve.model.pipeline.goals import Batch
 from nmsolve.model.pipeline.objectives import ENERGY
+from nmsolve.model.quantities import counted
 
 if TYPE_CHECKING:
     from nmsolve.kinds.pipeline.statement import Given
@@ -301,7 +302,7 @@ def _baselines(problem: PipelineProblem) -> list[BaselinePart]:
     for rule in RULES:
         plan, wrong = best_by_hand(problem, rule)
         if len(plan.cores) > 1:
-            plans[f"{len(plan.cores)} stages, {rule}"] = plan, wrong
+            plans[f"{counted(len(plan.cores), 'stage')}, {rule}"] = plan, wrong
     parts = []
     for name, (plan, broken) in plans.items():
         wrong = broken or held_complaint(problem, plan) or ""

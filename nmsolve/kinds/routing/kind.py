@@ -26,6 +26,7 @@ from nmsolve.kinds.routing.statement import (
 from nmsolve.kinds.run import Asked, Keep
 from nmsolve.kinds.stated import StatedKind
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class RouteKind(StatedKind):
         from nmsolve.kinds.contributions import found_words
 
         how = f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
-        yield f"\n{report.status}: {report.flows} flows {how}"
+        yield f"\n{report.status}: {counted(report.flows, 'flow')} {how}"
         yield from (f"  {text}" for text in found_words(report))
         for part in report.objectives:
             words = "proved" if part.proved else f"gap {percent(part.gap)}"
@@ -306,7 +307,7 @@ def explainable(given: Given) -> Explainable:
 
     return Explainable(
         RoutingLimits(problem), given.names, " on ".join(given.names.values()), "routed",
-        "choice of routes", "program, which tries all routes,", lambda r: f"routes of {r.count} flows", write,
+        "choice of routes", "program, which tries all routes,", lambda r: f"routes of {counted(r.count, 'flow')}", write,
     )  # fmt: skip
 
 

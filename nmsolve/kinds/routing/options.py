@@ -33,7 +33,7 @@ class RouteOptions(SearchOptions, RouteProblemOptions):
     warm_start: A[Path | None, Option(help="Start from these routes (flow-routes.json, or its folder).")] = None
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. max-link,total-link.")] = None
     points: Points = 8
-    out: Out = Path("nmsolve-routes")
+    out: Out = Path("nmsolve-route")
     json: Json = False
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.kinds.answer import tell
+from nmsolve.model.quantities import counted
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def about(path: Path, o: Any) -> int | None:
 def _about(stated: Stated, row: dict[str, object]) -> Iterator[str]:
     """Yield the same for people, and a line per network."""
     p = stated.problem
-    yield f"{p.name}: {p.count:,} processes of {len(p.tasks):,} networks ({stated.form})"
+    yield f"{p.name}: {p.count:,} processes of {counted(len(p.tasks), 'network')} ({stated.form})"
     for key in (
         "modes", "dependencies", "interactions", "units", "unit_sets", "largest_set", "items", "item_bytes", "least_work",
         "deadlines", "releases", "horizon",

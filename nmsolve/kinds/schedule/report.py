@@ -14,6 +14,7 @@ from nmsolve.kinds.schedule.options import MOST_RUNS
 from nmsolve.kinds.schedule.statement import COMMAND
 from nmsolve.kinds.whole_report import WholeReport, rule_words, whole_parts
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import counted
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
 from nmsolve.report.figures import number, percent
 
@@ -287,8 +288,8 @@ def schedule_words(report: ScheduleReport) -> list[str]:
         n = report.noise
         words.append(
             f"With durations that differ by up to {percent(n.noise)}, the makespan is {number(n.makespan[0])} to "
-            f"{number(n.makespan[2])}, mostly {number(n.makespan[1])} ({n.runs:,} runs); {percent(n.in_time)} of them keep every "
-            "deadline."
+            f"{number(n.makespan[2])}, mostly {number(n.makespan[1])} ({counted(n.runs, 'run')}); {percent(n.in_time)} of them "
+            "keep every deadline."
         )
     if report.reschedule is not None:
         r = report.reschedule

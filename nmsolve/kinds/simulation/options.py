@@ -50,5 +50,5 @@ class SimulateOptions:
     warmup: A[int, Option(min=0, help="Cycles to run before measuring.")] = 3000
     time_limit: TimeLimit = "60s"
     seed: Seed = 0
-    out: Out = Path("nmsolve-simulation")
+    out: Out = Path("nmsolve-simulate")
     json: Json = False

@@ -30,7 +30,7 @@ from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.formats.in_memory import GraphLike
-from nmsolve.model.quantities import seconds
+from nmsolve.model.quantities import counted, seconds
 from nmsolve.report import pictures, pictures_routing
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Simulation:
 
     def __repr__(self) -> str:
         """Return what was simulated, in a line."""
-        ended = "deadlock" if self.deadlock else f"{len(self.report.runs)} runs"
+        ended = "deadlock" if self.deadlock else counted(len(self.report.runs), "run")
         return f"Simulation({self.report.traffic} on {self.report.machine}, {self.report.routing}: {ended})"
 
     @property
