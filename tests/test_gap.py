@@ -157,3 +157,42 @@ def test_a_run_is_improved_in_place_and_no_other_input_is_replaced(tmp_path: Pat
     run("map", graph, "-m", "mesh:2x3", "--engines", "first-fit", "-t", 2, "--out", tmp_path / "five")
     assert "replace this input" in run("gap", tmp_path / "five", "--out", tmp_path, code=2).stderr
     assert load_instance(graph)[0].n == 5
+
+
+def test_without_engines_a_better_mapping_is_found_and_both_sides_are_said(tmp_path: Path) -> None:
+    """The worst mapping of all stays; the optimum is beside it, and the sentence has both as everything tried says."""
+    problem = random_problem(2)
+    best = least(problem)
+    worst = max(
+        (np.array(p) for p in itertools.permutations(range(5))), key=lambda p: objective_value(problem, p)
+    )
+    found = bounding(problem, worst, time_limit=6)
+    value = objective_value(problem, worst)
+    assert (found.result.core == worst).all() and found.result.objective == value
+    assert found.better is not None and objective_value(problem, found.better) == best
+    assert found.result.better_objective == best and found.result.bound == best
+    names = [share.engine for share in found.result.engines]
+    assert len(names) == len(set(names))
+    save_graph(problem.graph, tmp_path / "g.json")
+    (tmp_path / "m.part").write_text("".join(f"{core}\n" for core in worst))
+    out = tmp_path / "out"
+    run("gap", tmp_path / "m.part", "-g", tmp_path / "g.json", "-m", "mesh:2x3", "-t", 6, "--out", out)
+    report = json.loads((out / "report.json").read_text())
+    text = f"A mapping with hops {best:.0f} (-{100 * (value - best) / value:.2f} %) was found (better.json); no mapping is below"
+    assert f"{text} {best:.0f}." in report["contributions"]
+    again = bounding(problem, np.array(found.better), time_limit=6)
+    assert again.better is None and again.result.better_objective is None and again.result.status == "optimal"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_sides_hold_against_everything_tried(seed: int) -> None:
+    """No better mapping below the optimum, no bound above it, and none of the certificates of both searches is wrong."""
+    problem = random_problem(seed)
+    core = np.arange(5) if problem.one_per_core else np.array([2, 0, 1, 1, 0])
+    found = bounding(problem, core, time_limit=4)
+    best, result = least(problem), found.result
+    assert result.bound is not None and result.bound <= best <= objective_value(problem, core)
+    if found.better is not None:
+        assert best <= objective_value(problem, found.better) < result.objective
+    else:
+        assert result.objective == best

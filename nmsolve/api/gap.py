@@ -52,7 +52,7 @@ def gap(
     placement: str | Path | None = None,
     **options: Unpack[How],
 ) -> Answer[Any]:
-    """Prove how far an existing answer is from the best one; it stays as it is, and only bounds are computed.
+    """Say what is better than an existing answer, and prove what no answer can beat; the answer stays as it is.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ def gap(
     objective : by default that of the answer or of the report beside the mapping, else ``hops``
     constraints, balance, chips : as for :func:`nmsolve.map`; by default those of the answer or of the report
     placement : core of every part, one per line, if the file is a partition
-    options : as for :func:`nmsolve.map`, with 300 s; ``engines`` are those that prove bounds
+    options : as for :func:`nmsolve.map`, with 300 s; ``engines`` are those that prove bounds, and no search comes before them
 
     Returns
     -------
     of the kind that was given
-        about the given answer; ``better`` is a better one that was met on the way, else empty or None
+        about the given answer; ``better`` is a better one that was found, else empty or None, ``better_objective`` its value
 
     Raises
     ------

@@ -240,7 +240,7 @@ def finish(
     """
     last_words(o.out, report, o.json, words, files)
     if (o.out / BETTER).exists():
-        print(f"a better answer was found on the way: {o.out / BETTER}", file=sys.stderr)
+        print(f"better: {o.out / BETTER}", file=sys.stderr)
     if none:
         say_infeasible(none, result, command or "")
     return exit_code(result, report, fraction(o.gap))

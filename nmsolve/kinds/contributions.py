@@ -36,13 +36,14 @@ def found_words(report: Any) -> list[str]:
 
 
 def _of_one(result: Result[Any]) -> list[str]:
+    best = result.objective if result.better_objective is None else result.better_objective
     steps = [
         (event.engine, event.objective)
         for event in result.events
         if event.kind == "incumbent"
         and event.objective is not None
-        and result.objective is not None
-        and event.objective >= result.objective - ROUNDING * abs(result.objective)
+        and best is not None
+        and event.objective >= best - ROUNDING * abs(best)
     ]
     gains: dict[str, float] = {}
     for (_, before), (engine, after) in pairwise(steps):
@@ -67,7 +68,7 @@ def _of_one(result: Result[Any]) -> list[str]:
     vain = [
         text
         for one in result.engines
-        if one.engine not in {first, prover, *gains, *GIVEN} and (text := _in_vain(one, result.objective))
+        if one.engine not in {first, prover, *gains, *GIVEN} and (text := _in_vain(one, best))
     ]
     sentences = ["; ".join(parts) + "."] if parts else []
     return sentences + ([f"No part in it: {', '.join(vain)}."] if vain else [])

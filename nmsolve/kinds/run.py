@@ -30,6 +30,7 @@ from nmsolve.kinds.progress import watching
 from nmsolve.kinds.time_left import CHECKS, OutOfTime, TimeLeft, search_time
 from nmsolve.model.file_set import new_run
 from nmsolve.model.stop import MANY_PICTURES, Reserve
+from nmsolve.report.figures import amount, percent
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -211,6 +212,16 @@ class RunKind(Kind):
         """Return what is not there where a problem is proved infeasible; "": say nothing of it."""
         return f"{self.noun} exists"
 
+    def two_sides(self, result: Result[Any]) -> str:
+        """Return what was found beside a given answer and what no answer can beat, in a sentence."""
+        name, value, better = result.objective_name, result.objective, result.better_objective
+        if better is None or value is None or better >= value:
+            return f"{self.a.capitalize()} as good in {name}, and better in what comes next, was found ({BETTER})."
+        shown = partial(amount, unit=self.units.get(name, ""))
+        most = "" if result.bound is None else f"; no {self.noun} is below {shown(min(result.bound, better))}"
+        change = f" (-{percent((value - better) / abs(value))})" if value else ""
+        return f"{self.a.capitalize()} with {name} {shown(better)}{change} was found ({BETTER}){most}."
+
     # what follows from these
 
     def run(self, o: Any, start: Start | None = None) -> int:
@@ -345,6 +356,9 @@ class RunKind(Kind):
                 self.write_solution(folder / BETTER, given, better)
             left = [] if solution is None else self.unchecked
             report = self.build_report(o, given, result, msgspec.to_builtins(inputs), left)
+            if better is not None:
+                words = [*report.contributions, self.two_sides(result)]
+                report = msgspec.structs.replace(report, contributions=words)
             self.beside(o, folder, given, result, report)
             proofs = certificates_text(self.about(given), self.rows(result), earlier, self.free)
             write_atomic(folder / self.proofs, proofs)

@@ -61,7 +61,7 @@ class VerifyOptions(AnswerOptions):
 
 @dataclass(frozen=True)
 class GapOptions(AnswerOptions):
-    """Prove how far an existing answer, from any tool, is from the best one; only bounds are computed."""
+    """Say what is better than an existing answer, from any tool, and prove what no answer can beat; the answer stays."""
 
     constraints: Constraints = None
     balance: Balance = None
@@ -70,7 +70,8 @@ class GapOptions(AnswerOptions):
     library: Library = None
     time_limit: TimeLimit = "300s"
     gap: Gap = None
-    engines: A[str | None, Option(help="Comma-separated engines. [default: all engines that prove bounds]")] = None
+    engines: A[str | None, Option(help="Comma-separated engines that prove bounds, without a search. [default: a search in 30 % "
+                                  "of the time, then all engines that prove bounds]")] = None
     seed: Seed = 0
     workers: Workers = 1
     cluster: Cluster = None

@@ -193,6 +193,7 @@ class Result(Generic[S]):
     stages : by name and in order, where objectives were minimised in order: the last run of each, which kept the earlier
         ones at the values reached; ``objective``, ``bound``, ``gap`` and ``bounds`` are then of the first one
     method : the published method that ran alone, or None
+    better_objective : of a better answer that was met where ``solution`` is a given one that stays; else None
     memory_budget : most bytes that all processes were allowed to hold, or None
     memory_peak : most bytes that they held, as far as measured; 0 if not measured
     """
@@ -215,6 +216,7 @@ class Result(Generic[S]):
     cpu_seconds: float = 0.0
     seed: int = 0
     method: str | None = None
+    better_objective: float | None = None
     memory_budget: int | None = None
     memory_peak: int = 0
 

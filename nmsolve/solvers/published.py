@@ -7,12 +7,11 @@ from functools import partial
 from typing import TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.bound import GIVEN, Event, Result
+from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.bounding import bounding
+from nmsolve.solvers.bounding import bounding, is_news, joined, part_of_time, tell_news
 from nmsolve.solvers.run import Options, Task, searched
 from nmsolve.solvers.run import solve as solve_together
-from nmsolve.solvers.search.incumbent import Observer
 
 S = TypeVar("S")
 #: Part of the time that a method may take; most need far less.
@@ -43,37 +42,21 @@ def _published(task: Task[S], options: Options) -> Result[S]:
     if reason is not None:
         raise InputError(f"method {options.method!r}: {reason}", "--method", "another problem, or no method")
     started = clock.now() if options.started is None else options.started
-    used = clock.now() - started
-    share = used + METHOD_PART * max(options.time_limit - used, 0.0)
+    share = part_of_time(options, started, METHOD_PART)
     own, first = searched(task, replace(options, started=started, engines=[name], time_limit=share))
     if first is None or own.status == "optimal" or own.stop_reason in ("gap", "interrupt", "memory"):
         return own
     task.first = first
     rest = replace(
         options, method=None, started=started, known=(*options.known, *own.bounds), words=True,
-        observers=[partial(_tell, observer) for observer in options.observers],
+        observers=[partial(tell_news, observer) for observer in options.observers],
     )  # fmt: skip
     found = bounding(task, rest, f"the answer of {name}")
-    later = [event for event in found.result.events if _new(event)]
+    later = [event for event in found.result.events if is_news(event)]
     if found.better is not None:
         least = min(e.objective for e in later if e.kind == "incumbent" and e.objective is not None)
         text = f"the engines that prove bounds met a better answer than that of {name}: {least:.10g}"
         later.insert(-1, Event(later[-1].seconds, "note", "search", text=text))
-    return replace(
-        found.result,
-        method=options.method,
-        events=(*own.events[:-1], *later),
-        engines=own.engines + tuple(share for share in found.result.engines if share.engine not in GIVEN),
-        cpu_seconds=own.cpu_seconds + found.result.cpu_seconds,
-        memory_peak=max(own.memory_peak, found.result.memory_peak),
+    return joined(
+        own, replace(found.result, method=options.method, events=tuple(later), better_objective=None)
     )
-
-
-def _new(event: Event) -> bool:
-    """Return whether an event of the second search is news: the method's answer is not."""
-    return event.kind != "start" and event.engine not in GIVEN
-
-
-def _tell(observer: Observer, event: Event) -> None:
-    if _new(event):
-        observer(event)

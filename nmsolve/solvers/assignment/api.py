@@ -19,7 +19,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker, ceiling_complaint
 from nmsolve.solvers.assignment.registry import REGISTRY, plan_of
-from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.bounding import Bounded, two_sided
 from nmsolve.solvers.multi_objective import StatedObjectives
 from nmsolve.solvers.published import solve
 from nmsolve.solvers.run import Options, Run, RunOptions, Task
@@ -79,12 +79,12 @@ def bound_assignment(problem: AssignProblem, given: Assignment, options: Options
     ------
     InputError : the assignment breaks a rule, or an option is wrong
     """
-    return bounding(AssignTask(problem, given), options, "the assignment")
+    return two_sided(AssignTask(problem, given), options, "the assignment")
 
 
 def bound_strategies(network: CostNetwork, given: IntArray, options: Options) -> Bounded[IntArray]:
     """Bound how far the ``given`` strategies (N,) are from the best ones; else as :func:`bound_assignment`."""
-    return bounding(NetworkTask(network, given), options, "the strategies")
+    return two_sided(NetworkTask(network, given), options, "the strategies")
 
 
 class AssignTask(Task[Assignment]):

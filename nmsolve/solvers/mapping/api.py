@@ -16,7 +16,7 @@ from nmsolve.model.mapping.fit import require_fit
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.types import AnyArray, IntArray
-from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.bounding import Bounded, two_sided
 from nmsolve.solvers.mapping.memory_estimate import advice, search_bytes
 from nmsolve.solvers.mapping.task import MappingTask
 from nmsolve.solvers.published import solve as run
@@ -88,7 +88,7 @@ def bound_mapping(
     InputError : the mapping breaks a rule, or an argument is wrong
     """
     task = _admitted(problem, np.ascontiguousarray(given, np.int64), options)
-    return bounding(task, Options(**options, known=known), problem.graph.name)
+    return two_sided(task, Options(**options, known=known), problem.graph.name)
 
 
 def _admitted(

@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.bounding import Bounded, two_sided
 from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
@@ -56,7 +56,7 @@ def bound_plan(problem: PipelineProblem, given: PipelinePlan, options: Options) 
     ------
     InputError : the plan breaks a rule, or an option is wrong
     """
-    return bounding(PipelineTask(problem, given), options, "the plan")
+    return two_sided(PipelineTask(problem, given), options, "the plan")
 
 
 class PipelineTask(Task[PipelinePlan]):

@@ -20,7 +20,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.bounding import SEARCH_PART, Bounded, bounding, part_of_time
 from nmsolve.solvers.published import solve
 from nmsolve.solvers.routing.checker import MISSING, RoutingChecker, missing_entries
 from nmsolve.solvers.routing.fit import missing_text, require_routes
@@ -97,10 +97,26 @@ def bound_routes(
     ------
     InputError : the routes break a rule, or an option is wrong
     """
-    search = _Stages(problem, options, known, stays=True)
     first = first_solution(problem, given, numbering)
+    started = clock.now() if options.started is None else options.started
+    options, better = replace(options, started=started), None
+    if options.engines is None:
+        limit = part_of_time(options, started, SEARCH_PART)
+        search = _Stages(problem, replace(options, time_limit=limit, keep=None), known)
+        better = search.minimise(first)
+    search = _Stages(problem, options, known, stays=True)
     result = search.result(search.minimise(first))
-    return Bounded(result, None if search.better is None else chosen_routes(problem, search.better))
+    met = [chosen_routes(problem, one) for one in (better, search.better) if one is not None]
+    values = [_values(problem, one) for one in met]
+    best = min(range(len(met)), key=values.__getitem__, default=None)
+    if best is None or result.solution is None or values[best] >= _values(problem, result.solution):
+        return Bounded(result, None)
+    return Bounded(replace(result, better_objective=values[best][0]), met[best])
+
+
+def _values(problem: RoutingProblem, routes: ChosenRoutes) -> list[float]:
+    """Return what routes reach in each objective, in their order."""
+    return [routing_value(problem, routes.routes, routes.numbering, name) for name in problem.objective]
 
 
 class RoutingTask(Task[IntArray]):

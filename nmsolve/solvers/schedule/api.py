@@ -18,7 +18,7 @@ from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.bounding import Bounded, two_sided
 from nmsolve.solvers.multi_objective import StatedObjectives
 from nmsolve.solvers.published import solve
 from nmsolve.solvers.run import Options, Run, RunOptions, Task
@@ -123,7 +123,7 @@ def bound_schedule(problem: ScheduleProblem, given: Schedule, options: Options) 
     ------
     InputError : the schedule breaks a rule, or an option is wrong
     """
-    return bounding(ScheduleTask(problem, given), options, "the schedule")
+    return two_sided(ScheduleTask(problem, given), options, "the schedule")
 
 
 class ScheduleTask(Task[Schedule]):
