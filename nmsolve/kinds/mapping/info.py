@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.answer import tell
 from nmsolve.model.quantities import counted
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
@@ -57,7 +58,7 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
     if not graph.one_row_per_node:
         yield f"  nets           {graph.rows:,}"
     yield f"  multicast      {int(graph.multicast.sum()):,} of {graph.rows:,} messages"
-    yield f"  total traffic  {row['total_traffic']:,.10g} per step"
+    yield f"  total traffic  {number(row['total_traffic'])} per step"
     if neighbours is not None:
         yield f"  neighbours     {neighbours['mean']:.1f} on average, {neighbours['max']:,} at most"
     yield f"  stored         {'on disk (too large for --memory)' if graph.on_disk else 'in memory'}"

@@ -187,13 +187,13 @@ def in_words(report: Report) -> list[str]:
         )
     else:
         words.append(
-            f"{within}No mapping has {name} below {report.bound:,.10g}; this one has {report.objective:,.10g}. "
+            f"{within}No mapping has {name} below {number(report.bound)}; this one has {number(report.objective)}. "
             f"A better one could save at most {percent(report.gap)}."
         )
         words += rests
     if report.placement_gap is not None and report.placement_bound:
         words.append(
-            f"If nodes that share a core stay together, moving whole cores gives no less than {report.placement_bound:,.10g}, "
+            f"If nodes that share a core stay together, moving whole cores gives no less than {number(report.placement_bound)}, "
             f"and could save at most {percent(report.placement_gap)}. Other parts may do better than that."
         )
     return words

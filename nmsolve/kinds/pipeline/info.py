@@ -9,6 +9,7 @@ import msgspec
 
 from nmsolve.kinds.answer import tell
 from nmsolve.model.quantities import counted
+from nmsolve.report.figures import number
 
 
 def about(path: Path, o: Any) -> int | None:
@@ -42,7 +43,7 @@ def about(path: Path, o: Any) -> int | None:
     for name in ("work", "transfer", "storage", "cores", "hosts", "memory"):
         value = row[name]
         lines.append(
-            f"  {name:13}  " + (f"{value:,.10g}" if isinstance(value, int | float) else "not limited")
+            f"  {name:13}  " + (number(value) if isinstance(value, int | float) else "not limited")
         )
     return tell(o.json, [row], [*lines, "  for            nmsolve pipeline"])
 
