@@ -222,7 +222,7 @@ def test_answers_are_shown_in_a_line(grid: nmsolve.MappingAnswer) -> None:
     )
     assert repr(nmsolve.explain(ring, "mesh:2x2", time_limit=5)) == "Explained(feasible)"
     run = nmsolve.simulate(machine="mesh:2x2", pattern="uniform", load=0.1, cycles=500, warmup=0)
-    assert "\n" not in repr(run) and repr(run).endswith("1 runs)")
+    assert "\n" not in repr(run) and repr(run).endswith("1 run)")
 
 
 def test_an_answer_without_a_mapping_can_still_be_kept(tmp_path: Path) -> None:

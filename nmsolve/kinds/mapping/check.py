@@ -302,7 +302,7 @@ def map_again(
     )  # while a search goes on there are none yet
     scores = {k: v for k, v in found.items() if k in stated}
     result = claimed_result(report, loaded.core, (name, found.get(name)), scores, bounds or ())
-    part, unread = None, ["routing.objectives.package"]
+    part, unread = None, ["routing.objectives.package", "rules"]
     if (routing := report.get("routing")) is not None:
         part, unread = msgspec.convert(routing, RoutingPart), [*unread, *_old_routes(loaded)]
         part = part if "routing" in unread else routing_again(loaded, part)

@@ -181,12 +181,27 @@ class MapKind(RunKind):
         time_left: TimeLeft,
         keep: Keep,
     ) -> None:
-        """Check the mapping and its routes."""
+        """Check the mapping and its routes, then try simple methods on its problem."""
         from nmsolve.kinds.mapping.answer import checks_of_run
+        from nmsolve.kinds.mapping.yardsticks import seconds_for, yardsticks
 
-        if result.core is not None:
-            checks, left = checks_of_run(o.out, given, result, time_left)
-            keep(msgspec.structs.replace(report, checks=checks, not_checked=left))
+        if result.core is None:
+            return
+        checks, left = checks_of_run(o.out, given, result, time_left)
+        report = msgspec.structs.replace(report, checks=checks, not_checked=left)
+        keep(report)
+        seconds = seconds_for(given.options, given.problem, opt.seconds(o.time_limit))
+        if seconds:
+            rules = time_left.optional(
+                lambda: yardsticks(given.problem, result, seconds, result.seed), seconds
+            )
+            keep(msgspec.structs.replace(report, rules=rules))
+
+    def search_time(self, o: MapOptions, given: Given, limit: float) -> float:
+        """Return seconds of a limit that are for searching, without those for simple methods."""
+        from nmsolve.kinds.mapping.yardsticks import seconds_for
+
+        return super().search_time(o, given, limit) - seconds_for(given.options, given.problem, limit)
 
     def page_of(
         self, o: MapOptions, given: Given, result: Result[Any], report: Report, time_left: TimeLeft

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from nmsolve.kinds.mapping.given import MappedRoutes
     from nmsolve.kinds.mapping.report import RoutingPart
+    from nmsolve.kinds.parts import RulePart
     from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.run import RunOptions
@@ -89,6 +90,16 @@ class MappingAnswer(Answer[IntArray]):
     def better(self) -> dict[Hashable, int]:
         """A better mapping that :func:`nmsolve.gap` met on its way, else empty."""
         return self._named(self.found.better)
+
+    @cached_property
+    def yardsticks(self) -> list[RulePart]:
+        """What a random mapping and simple methods reach on this problem, found in about a second when first asked for; empty
+        without a mapping."""
+        from nmsolve.kinds.mapping.yardsticks import TAKEN, yardsticks
+
+        if self.core is None or self.problem.graph.on_disk:
+            return []
+        return yardsticks(self.problem, self, TAKEN.most, self.seed)
 
     @property
     def routing(self) -> RoutingPart | None:

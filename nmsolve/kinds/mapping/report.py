@@ -19,6 +19,7 @@ from nmsolve.kinds.parts import (
     EnginePart,
     MemoryPart,
     ObjectivePart,
+    RulePart,
     among,
     ended,
     package_behind,
@@ -26,6 +27,7 @@ from nmsolve.kinds.parts import (
     proved_by,
     rests_on,
 )
+from nmsolve.kinds.whole_report import rule_words
 from nmsolve.model.bound import Result
 from nmsolve.model.host.memory import own_peak
 from nmsolve.model.machine import Machine
@@ -106,6 +108,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     bounds: list[BoundPart]
     checks: list[CheckPart]
     not_checked: list[str]
+    rules: list[RulePart] = []
     routing: RoutingPart | None
     inputs: dict[str, Any]
 
@@ -251,6 +254,7 @@ def run_words(report: Report) -> Iterator[str]:
     )
     yield from found_words(report)
     yield from in_words(report)
+    yield from rule_words(report.rules, number)
     if report.routing is not None:
         yield f"routes ({report.routing.rule}): {routing_words(report.routing)}"
     failed = [c for c in report.checks if not c.ok]

@@ -42,9 +42,7 @@ def about(path: Path, o: Any) -> int | None:
     ]
     for name in ("work", "transfer", "storage", "cores", "hosts", "memory"):
         value = row[name]
-        lines.append(
-            f"  {name:13}  " + (number(value) if isinstance(value, int | float) else "not limited")
-        )
+        lines.append(f"  {name:13}  " + (number(value) if isinstance(value, int | float) else "not limited"))
     return tell(o.json, [row], [*lines, "  for            nmsolve pipeline"])
 
 
