@@ -119,6 +119,16 @@ def rule_parts(result: Any, rules: Sequence[str]) -> list[RulePart]:
     return out
 
 
+def rule_words(rules: Sequence[RulePart], shown: Callable[[float], str]) -> list[str]:
+    """Return a sentence for every rule of what it loses; ``shown``: the objective as people read it."""
+    return [
+        f"The rule {r.name} gives {shown(r.objective)}, {percent(abs(r.loss))} {'less' if r.loss < 0 else 'more'} "
+        f"(gap {percent(r.gap)})."
+        for r in rules
+        if r.objective is not None and r.loss is not None
+    ]
+
+
 def by_word(report: Any, recomputed: Collection[str]) -> str:
     """Return the solver or package on whose word the bound of a problem in whole numbers rests, in brackets, if none of the
     bounds that can be ``recomputed`` reaches it."""

@@ -88,16 +88,6 @@ def whole_parts(
     }
 
 
-def rule_words(rules: Sequence[RulePart], shown: Callable[[float], str]) -> list[str]:
-    """Return a sentence for every rule of what it loses; ``shown``: the objective as people read it."""
-    return [
-        f"The rule {r.name} gives {shown(r.objective)}, {percent(abs(r.loss))} {'less' if r.loss < 0 else 'more'} "
-        f"(gap {percent(r.gap)})."
-        for r in rules
-        if r.objective is not None and r.loss is not None
-    ]
-
-
 def closing_words(
     report: WholeReport, sentences: Sequence[str], shown: Callable[[str, float | None], str]
 ) -> Iterator[str]:

@@ -10,8 +10,8 @@ import msgspec
 from nmsolve.hw.assignment.reasons import Share
 from nmsolve.kinds.assignment.programs import ProgramsPart, program_words
 from nmsolve.kinds.assignment.statement import COMMAND
-from nmsolve.kinds.parts import among, by_word, proved_words
-from nmsolve.kinds.whole_report import WholeReport, rule_words, whole_parts
+from nmsolve.kinds.parts import among, by_word, proved_words, rule_words
+from nmsolve.kinds.whole_report import WholeReport, whole_parts
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.report.figures import amount, percent
 

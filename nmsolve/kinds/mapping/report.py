@@ -26,8 +26,8 @@ from nmsolve.kinds.parts import (
     parts_of,
     proved_by,
     rests_on,
+    rule_words,
 )
-from nmsolve.kinds.whole_report import rule_words
 from nmsolve.model.bound import Result
 from nmsolve.model.host.memory import own_peak
 from nmsolve.model.machine import Machine

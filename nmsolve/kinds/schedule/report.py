@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nmsolve.kinds.parts import among, by_word, proved_words
+from nmsolve.kinds.parts import among, by_word, proved_words, rule_words
 from nmsolve.kinds.schedule.options import MOST_RUNS
 from nmsolve.kinds.schedule.statement import COMMAND
-from nmsolve.kinds.whole_report import WholeReport, rule_words, whole_parts
+from nmsolve.kinds.whole_report import WholeReport, whole_parts
 from nmsolve.model.errors import InputError
 from nmsolve.model.quantities import counted
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
