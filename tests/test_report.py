@@ -29,7 +29,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.report import page
 from nmsolve.report.core_figures import populations, resource_table
 from nmsolve.report.drawing import plain_labels
-from nmsolve.report.figures import amount, number, percent
+from nmsolve.report.figures import amount, below, number, percent
 from nmsolve.report.pictures import SHARE, core_use
 
 #: The pages are looked at as they are.
@@ -305,3 +305,12 @@ def test_a_template_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert filled() == first and compiled
     finally:
         page._compiled.cache_clear()
+
+
+def test_a_bound_is_shown_rounded_down() -> None:
+    """What is said to be unbeatable is never above what is proved, and as near as its digits go."""
+    rng = np.random.default_rng(0)
+    for value in [*(10.0 ** rng.uniform(-6, 12, 500)).tolist(), 0.0, 7.0, 999999.995, 0.1, 1e15]:
+        shown = float(below(value).replace(",", ""))
+        assert shown <= value and shown == pytest.approx(value, rel=2e-5)
+    assert below(1234.5678) == "1,234.56" and below(0.12345678) == "0.123456" and below(float("inf")) == "-"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 #: How figures are written: steps of a thousand from the unit of the objective.
 SCALES = {"ps": ("ps", "ns", "µs", "ms", "s"), "pJ": ("pJ", "nJ", "µJ", "mJ", "J")}
 #: Digits of a figure in the table, so that small steps show.
@@ -11,12 +13,22 @@ LARGEST = 1e21
 
 
 def number(value: float | None) -> str:
-    """Return a figure for people: whole numbers with separators, others with seven digits, ``-`` for none."""
+    """Return a figure for people: whole numbers with separators, others with two decimals from 1,000 on, below with six digits;
+    ``-`` for none."""
     if value is None or value != value or value in (float("inf"), float("-inf")):
         return "-"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.2f}" if 1000 <= abs(value) < LARGEST else f"{value:.6g}"
+
+
+def below(bound: float) -> str:
+    """Return a lower bound as a figure for people, rounded down: what is said to be unbeatable is proved."""
+    shown = number(bound)
+    if shown == "-" or float(shown.replace(",", "")) <= bound:
+        return shown
+    step = 0.01 if 1000 <= abs(bound) < LARGEST else 10.0 ** (math.floor(math.log10(abs(bound))) - 5)
+    return number(bound - step)
 
 
 def amount(value: float | None, unit: str, digits: int = 4) -> str:

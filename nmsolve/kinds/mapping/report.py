@@ -34,7 +34,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.quantities import counted
 from nmsolve.model.types import IntArray
-from nmsolve.report.figures import number, percent
+from nmsolve.report.figures import below, number, percent
 
 #: A core that takes this many times what an even spread would is one that steps wait for.
 WAITS = 2.0
@@ -190,7 +190,7 @@ def in_words(report: Report) -> list[str]:
         )
     else:
         words.append(
-            f"{within}No mapping has {name} below {number(report.bound)}; this one has {number(report.objective)}. "
+            f"{within}No mapping has {name} below {below(report.bound)}; this one has {number(report.objective)}. "
             f"A better one could save at most {percent(report.gap)}."
         )
         words += rests
