@@ -161,7 +161,7 @@ def test_score_gap_and_resume(answered: Path, call: Called, tmp_path: Path) -> N
     on_host = json.loads(text)["scores"]["latency"]
     assert code == 0 and on_host > report["objective"]
     code, text, error = call("gap", other, *where, "-t", LONG, "-o", tmp_path / "gap")
-    assert f"a better answer was found on the way: {tmp_path / 'gap' / 'better.json'}" in error
+    assert f"better: {tmp_path / 'gap' / 'better.json'}" in error
     found = json.loads((tmp_path / "gap" / "report.json").read_text())
     assert code == 0 and found["objective"] == on_host and found["bound"] == report["objective"]
     assert (tmp_path / "gap" / "better.json").exists()

@@ -291,7 +291,7 @@ def test_a_machine_of_a_package_is_a_preset(
     """Found by name in every command, listed with its package, a base for files; read like any file, so its mistakes are told."""
     listed = call_here(here, installed, "hw", "list").stdout
     assert (
-        "snakeboard   4x4 mesh       per core: 1,024 neurons  (1 figures unverified)  [nmsolve-snake 1.0]"
+        "snakeboard   4x4 mesh       per core: 1,024 neurons  (1 figure unverified)  [nmsolve-snake 1.0]"
         in listed
     )
     shown = call_here(here, installed, "hw", "show", "Snakeboard").stdout

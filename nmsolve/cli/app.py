@@ -68,7 +68,7 @@ def application(only: str | None = None) -> typer.Typer:
         group, _, own = name.partition(" ")
         to, called = (groups[group], own) if group in groups else (app, name)
         settings = _OPEN if command.open else None
-        example = f"Example: nmsolve {EXAMPLES[name]}"
+        example = f"Example: nmsolve {EXAMPLES[name]}" if name in EXAMPLES else None
         to.command(called, context_settings=settings, epilog=example)(as_typer_has_it(command))
     for name in groups:
         if only is None or only.startswith(f"{name} "):

@@ -86,7 +86,7 @@ MUTATIONS = [
     Mutation("remap", "first cooling only", _TRUE + "remap", _H + "remap/engine.py",
              "for share, hot, from_best in PLAN:", "for share, hot, from_best in PLAN[:1]:"),
     Mutation("star", "10 % weaker", _BOUND + "star", _S + "bounds/neighbour_counting.py",
-             "value = float((weight * near).sum()) / 2", "value = 0.9 * float((weight * near).sum()) / 2"),
+             "value = max(float((weight * near).sum()) / 2", "value = max(0.9 * float((weight * near).sum()) / 2"),
     Mutation("star", "fan-out 10 % weaker", _BOUND + "fan_out", _S + "bounds/nets.py",
              "value = float(by_count[: used", "value = 0.9 * float(by_count[: used"),
     Mutation("projection", "not tuned", _BOUND + "projection", _S + "bounds/projection.py",

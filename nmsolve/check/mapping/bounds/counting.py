@@ -84,43 +84,50 @@ def _on_allowed_cores(problem: MappingProblem) -> float:
         return 0.0
     d = distances(problem, down=True)
     limit = limit_of(problem)
-    alone = problem.n > 0 and fits_with(problem.sizes, limit, np.zeros_like(limit)) == 1
+    alone = fits_with(problem.sizes, limit, np.zeros_like(limit)) == 1
     away = np.where(np.eye(len(cores), dtype=bool), np.inf, d) if alone else d
-    nearest = {i: _finite(away[:, mask].min(axis=1)) for i, mask in domains.items()}
-    home = {i: int(np.flatnonzero(mask)[0]) if mask.sum() == 1 else -1 for i, mask in domains.items()}
-    at = np.array([home[int(i)] for i in problem.domain_of])
-    left = np.array(problem.capacity[cores], np.int64)
-    np.subtract.at(left, at[at >= 0], problem.sizes[at >= 0])
-    free = np.flatnonzero(at < 0)
-    spare = (left >= problem.sizes[free].min(axis=0)).all(axis=1) if len(free) else np.zeros(len(cores), bool)
-    rows = np.zeros((len(cores), 0))
+    nearest = {i: away[:, mask].min(axis=1) for i, mask in domains.items()}
+    to = {
+        i: np.where(np.isfinite(far), far, 0.0) for i, far in nearest.items()
+    }  # inf: with one core there is no other
+    at, spare = _fixed_and_spare(problem, cores, domains)
+    rows = np.zeros((len(cores), int(spare.sum())))
     if spare.any():
-        rows = np.zeros((len(cores), int(spare.sum())))
         rows[spare] = slot_rows(d[np.ix_(spare, spare)])
     paid, most = [], 0
     for u in range(problem.n):
         part = slice(w.indptr[u], w.indptr[u + 1])
         partners, weight = w.indices[part].astype(np.int64), w.data[part]
         most = max(most, len(partners))
-        others = at[partners] < 0
-        to = np.array([nearest[int(i)] for i in problem.domain_of[partners]]).reshape(
-            len(partners), len(cores)
-        )
+        open_ones = at[partners] < 0
+        far = np.array([to[int(i)] for i in problem.domain_of[partners]]).reshape(len(partners), len(cores))
+        sure = weight[~open_ones] @ far[~open_ones]
         if at[u] >= 0:
-            paid.append(float(weight[~others] @ to[~others, at[u]]) / 2)
+            paid.append(float(sure[at[u]]) / 2)
             continue
+        by_slot = _slot_weights(problem, u, partners[open_ones], weight[open_ones])
+        packed = (
+            rows[:, np.minimum(np.arange(len(by_slot)), max(0, rows.shape[1] - 1))] @ by_slot
+            if spare.any()
+            else sure
+        )
         here = domains[int(problem.domain_of[u])] & spare
-        if here.any():
-            by_slot = _slot_weights(problem, u, partners[others], weight[others])
-            packed = rows[here][:, np.minimum(np.arange(len(by_slot)), rows.shape[1] - 1)] @ by_slot
-            halves = np.maximum(weight[others] @ to[others][:, here], packed) / 2
-            paid.append(float((weight[~others] @ to[~others][:, here] + halves).min()))
+        share = sure + np.maximum(weight[open_ones] @ far[open_ones], packed) / 2
+        paid.append(float(share[here].min(initial=np.inf)) if here.any() else 0.0)
     return lowered(problem, fsum(paid), 2 * most + parallel(problem) + 3)
 
 
-def _finite(values: FloatArray) -> FloatArray:
-    """Return the values, 0 in place of those that are infinite."""
-    return np.where(np.isfinite(values), values, 0.0)
+def _fixed_and_spare(
+    problem: MappingProblem, cores: IntArray, domains: Mapping[int, BoolArray]
+) -> tuple[IntArray, BoolArray]:
+    """Return (n,) the only core of every node, -1 for those with several, and (k,) cores with room for the least of these."""
+    home = {i: int(np.flatnonzero(mask)[0]) if mask.sum() == 1 else -1 for i, mask in domains.items()}
+    at = np.array([home[int(i)] for i in problem.domain_of])
+    left = np.array(problem.capacity[cores], np.int64)
+    np.subtract.at(left, at[at >= 0], problem.sizes[at >= 0])
+    if (at >= 0).all():
+        return at, np.zeros(len(cores), bool)
+    return at, np.all(left >= problem.sizes[at < 0].min(axis=0), axis=1)
 
 
 def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
