@@ -21,6 +21,7 @@ from nmsolve.model.formats import load_graph
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.registry import make_engine
@@ -63,12 +64,16 @@ def messages(n: int) -> LogicGraph:
 
 
 def pinned() -> Iterator[tuple[str, MappingProblem]]:
-    """Yield 64 nodes on 8x8 cores of which many are pinned to random ones, each with its name."""
+    """Yield 64 nodes on 8x8 cores of which most are pinned to random ones, or all but two stay there, each with its name."""
     graph, machine = generate("mesh-geo", nodes=64, seed=3), load_machine("mesh:8x8")
     core = np.random.default_rng(0).permutation(64).tolist()
     pins = tuple(SideConstraint(f"p{u}", "pin", nodes=(u,), cores=(core[u],)) for u in range(64))
     for many in (64, 56, 48, 32):
         yield f"64 nodes on 8x8, {many} pinned", MappingProblem(graph, machine, "hops", pins[:many], 1)
+    yield (
+        "64 nodes on 8x8, two may move",
+        MappingProblem(graph, machine, "hops", (), 1, Migration.of(core, 2)),
+    )
 
 
 def several() -> Iterator[tuple[str, MappingProblem]]:

@@ -65,6 +65,7 @@ def row_of(name: str, mesh: str, limit: float, folder: Path) -> bool:
 
 
 def main() -> int:
+    """Print the table; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--only", default="")

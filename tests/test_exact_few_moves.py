@@ -78,6 +78,28 @@ def test_small_problems_of_many_kinds(kind: str) -> None:
             assert proved(problem).value == pytest.approx(optimum(problem), rel=1e-12)
 
 
+def test_most_of_them_are_taken() -> None:
+    """The tests above would pass if the engine refused everything."""
+    taken = [
+        BranchBound().refuses(budgeted(kind, seed)) is None
+        for kind in ("spare-cores", "several-per-core")
+        for seed in range(4)
+    ]
+    assert sum(taken) >= 6
+
+
+@pytest.mark.parametrize("objective", ["multicast-hops", "connectivity", "max-link"])
+def test_no_claim_about_another_objective_is_recomputed_as_a_sum_over_pairs(objective: str) -> None:
+    """Messages cost less than all their pairs: a claim between both is a word, whatever the budget."""
+    cast = LogicGraph.from_edges(4, [0, 0, 0], [1, 2, 3], multicast=np.ones(4, bool))
+    line = Machine("line", (1, 1), (1, 4))
+    problem = MappingProblem(cast, line, objective, (), 1, Migration.of(np.arange(4), 1))
+    assert optimum(problem) < optimum(replace(problem, objective="hops"))
+    claim = Bound(optimum(replace(problem, objective="hops")), "cpsat", "full", {"status": "optimal"})
+    found = check_bound(problem, claim, about=problem.hash)
+    assert not found.ok or found.word == "cpsat"
+
+
 def test_a_large_network_with_two_moves_is_proved() -> None:
     """Sixty nodes and 64 cores, a random reference: two exchanges of all that there are, tried here one by one."""
     graph, machine = generate("mesh-geo", nodes=60, seed=1), Machine("m", (1, 1), (8, 8))

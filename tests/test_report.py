@@ -313,4 +313,5 @@ def test_a_bound_is_shown_rounded_down() -> None:
     for value in [*(10.0 ** rng.uniform(-6, 12, 500)).tolist(), 0.0, 7.0, 999999.995, 0.1, 1e15]:
         shown = float(below(value).replace(",", ""))
         assert shown <= value and shown == pytest.approx(value, rel=2e-5)
+    assert below(1234567.0, "pJ") == "1.234 µJ" and below(0.0, "ps") == amount(0.0, "ps")
     assert below(1234.5678) == "1,234.56" and below(0.12345678) == "0.123456" and below(float("inf")) == "-"

@@ -30,7 +30,7 @@ from nmsolve.kinds.progress import watching
 from nmsolve.kinds.time_left import CHECKS, OutOfTime, TimeLeft, search_time
 from nmsolve.model.file_set import new_run
 from nmsolve.model.stop import MANY_PICTURES, Reserve
-from nmsolve.report.figures import amount, percent
+from nmsolve.report.figures import amount, below, percent
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -217,10 +217,14 @@ class RunKind(Kind):
         name, value, better = result.objective_name, result.objective, result.better_objective
         if better is None or value is None or better >= value:
             return f"{self.a.capitalize()} as good in {name}, and better in what comes next, was found ({BETTER})."
-        shown = partial(amount, unit=self.units.get(name, ""))
-        most = "" if result.bound is None else f"; no {self.noun} is below {shown(min(result.bound, better))}"
+        unit = self.units.get(name, "")
+        most = (
+            ""
+            if result.bound is None
+            else f"; no {self.noun} is below {below(min(result.bound, better), unit)}"
+        )
         change = f" (-{percent((value - better) / abs(value))})" if value else ""
-        return f"{self.a.capitalize()} with {name} {shown(better)}{change} was found ({BETTER}){most}."
+        return f"{self.a.capitalize()} with {name} {amount(better, unit)}{change} was found ({BETTER}){most}."
 
     # what follows from these
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +13,22 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited, read_table
 from nmsolve.model.types import FloatArray
 
-#: Entries that the name of a file of terms ends with.
+#: What the name of a file of terms ends with.
 FILE = ".toml"
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Weights >= 0 of a reward's terms, one field each, and ``own`` terms beside them."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.weights.items():
+            _weight(name, value, "reward")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weights by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "own"}
 
 
 class StatedReward(NamedTuple):
@@ -30,16 +46,16 @@ class StatedReward(NamedTuple):
     where: str
 
 
-def stated_reward(text: str | None) -> StatedReward:
+def stated_reward(text: str | Path | None) -> StatedReward:
     """Return what ``--reward`` says: ``deadlock=0,hops=0.5``, or the path of a TOML file of such weights and of tables.
 
     Raises
     ------
     InputError : no such file, no TOML; a weight that is no finite number >= 0
     """
-    if text is None or not text.strip().lower().endswith(FILE):
-        return StatedReward(_weights(text or ""), {}, "--reward")
-    path = text.strip()
+    path = "" if text is None else str(text).strip()
+    if not path.lower().endswith(FILE):
+        return StatedReward(_weights(path), {}, "--reward")
     table = read_table(read_limited(path), path)
     own = {name: value for name, value in table.items() if isinstance(value, dict)}
     weights = {name: _weight(name, value, path) for name, value in table.items() if name not in own}
@@ -96,7 +112,7 @@ def prices(values: object, where: str) -> FloatArray:
     """Return numbers as an array; InputError if they are none, not finite or below 0, or rows differ in length."""
     try:
         found = np.array(values)
-    except ValueError:  # rows of different length
+    except (TypeError, ValueError, OverflowError):  # rows of different length, and what no array is made of
         found = np.empty(0)
     if not found.size or found.dtype.kind not in "iuf" or not (np.isfinite(found) & (found >= 0)).all():
         raise InputError("these are no prices", where, "finite numbers >= 0, as many in every row")

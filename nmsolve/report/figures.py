@@ -22,10 +22,13 @@ def number(value: float | None) -> str:
     return f"{value:,.2f}" if 1000 <= abs(value) < LARGEST else f"{value:.6g}"
 
 
-def below(bound: float) -> str:
-    """Return a lower bound as a figure for people, rounded down: what is said to be unbeatable is proved."""
-    shown = number(bound)
-    if shown == "-" or float(shown.replace(",", "")) <= bound:
+def below(bound: float, unit: str = "") -> str:
+    """Return a lower bound as :func:`amount` does, rounded down: what is said to be unbeatable is proved."""
+    shown = amount(bound, unit)
+    if unit in SCALES and 0 < abs(bound) < float("inf"):
+        step = 10.0 ** (math.floor(math.log10(abs(bound))) - 3)
+        return amount(math.floor(bound / step) * step, unit)
+    if unit in SCALES or shown == "-" or float(shown.replace(",", "")) <= bound:
         return shown
     step = 0.01 if 1000 <= abs(bound) < LARGEST else 10.0 ** (math.floor(math.log10(abs(bound))) - 5)
     return number(bound - step)

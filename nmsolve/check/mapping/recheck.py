@@ -221,31 +221,28 @@ def _by_search(
 ) -> BoundCheck:
     """Return the outcome of a second search, for all mappings whatever the limits; on trust where it does not tell."""
     # its kernels take memory that nothing else needs
-    from nmsolve.check.mapping.bounds.repeated import EASY, free_nodes, repeats, search_again
+    from nmsolve.check.mapping.bounds.repeated import EASY, repeats, search_again
 
     first = bound.certificate if bound.method == SEARCH else None
     seconds = seconds if first is not None else min(seconds, WORD_SECONDS)
     try:
         plain, found = contracted(problem), None
         if problem.limits_moves and plain.n == problem.n:  # no groups: the budget counts the same nodes
-            found = search_again(
-                replace(plain, migration=problem.migration), bound.value, first, seconds, hints
-            )
+            within = replace(plain, migration=problem.migration)
+            found = search_again(within, bound.value, first, seconds, hints)
         told = found is not None
-        if (
-            not told
-            and first is None
-            and not (repeats(plain) and (free_nodes(plain) <= EASY or not plain.one_per_core))
-        ):
-            return _on_trust(problem, bound, about)
-        found = found if told else search_again(plain, bound.value, first, seconds, hints)
+        quick = repeats(plain) and (plain.free_nodes <= EASY or not plain.one_per_core)
+        if not told and (first is not None or quick):
+            found = search_again(plain, bound.value, first, seconds, hints)
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     if found:
         return BoundCheck(True, bound.value, "recomputed by a second search: no mapping costs less")
     tables = problem.axons, problem.kinds, problem.table_limit
-    within = problem.ceilings or (problem.limits_moves and not told)
-    limited = within or any(limit is not None for limit in tables)
+    unheld = problem.limits_moves and not told
+    limited = problem.ceilings or unheld or any(limit is not None for limit in tables)
+    if found is None and first is None and not quick:
+        return _on_trust(problem, bound, about)
     if found is None or limited:
         why = f"a second search does not end within {seconds:,.0f} s, or cannot tell"
         return _on_trust(problem, bound, about, why)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, fields
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.plugins import REWARDS, entry_of, in_a_line, load, package_of
-from nmsolve.model.rewards import own_table, prices, stated_reward
+from nmsolve.model.rewards import Weighed, own_table, prices, stated_reward
 from nmsolve.model.types import FloatArray
 
 #: How prices of traffic between two cores can be stated: by their distance, by core, by pair.
@@ -42,7 +40,7 @@ class OwnTerm:
 
 
 @dataclass(frozen=True)
-class RewardTerms:
+class RewardTerms(Weighed):
     """How much the terms of M1's reward count (M1.7: the user may add, remove or re-weight them).
 
     The objective ``reward`` is ``sum over cores (horizontal * max(left, right) + vertical * max(up, down)) *
@@ -65,26 +63,15 @@ class RewardTerms:
     faults: float = 0.0
     own: tuple[OwnTerm, ...] = field(default=(), repr=False)
 
-    def __post_init__(self) -> None:
-        for name, value in self.weights.items():
-            if not 0 <= value < float("inf"):
-                raise InputError(f"the reward's weight {name} is {value}", "", "a finite number >= 0")
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weights by name."""
-        return {name: getattr(self, name) for name in WEIGHTS}
-
     @property
     def key(self) -> tuple[object, ...]:
         """What they say, for a hash."""
         return (self, *(term.key for term in self.own))
 
 
-#: Names of the weights.
-WEIGHTS = tuple(one.name for one in fields(RewardTerms) if one.name != "own")
-#: The reward as published.
+#: The reward as published, and the names of its weights.
 PUBLISHED = RewardTerms()
+WEIGHTS = tuple(PUBLISHED.weights)
 
 
 def reward_terms(text: str | None, machine: Machine) -> RewardTerms:
@@ -138,4 +125,4 @@ def _offered(name: str, machine: Machine) -> FloatArray:
         raise InputError(
             f"the term ended with {in_a_line(error)}", where, "an array of prices by core"
         ) from error
-    return prices(np.asarray(found).tolist(), where)
+    return prices(found, where)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.rewards import own_table, stated_reward
+from nmsolve.model.rewards import Weighed, own_table, stated_reward
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class OwnAmount:
 
 
 @dataclass(frozen=True)
-class Reward:
+class Reward(Weighed):
     """``-a * max(t) - compute * max(compute) - storage * max(storage) - routing * max(transfer) - own terms + b``.
 
     Each amount is a part of that of the even cut, with which an episode begins, so weights mean the same for every
@@ -38,21 +38,10 @@ class Reward:
     penalty: float = 2.0
     own: tuple[OwnAmount, ...] = ()
 
-    def __post_init__(self) -> None:
-        for name, value in self.weights.items():
-            if not 0 <= value < float("inf"):
-                raise InputError(f"weight {name} is {value}", "reward", "a finite number >= 0")
 
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weights by name."""
-        return {name: getattr(self, name) for name in TERMS}
-
-
-#: Names of its weights.
-TERMS = tuple(one.name for one in fields(Reward) if one.name != "own")
-#: The reward if nothing is said.
+#: The reward if nothing is said, and the names of its weights.
 USUAL = Reward()
+TERMS = tuple(USUAL.weights)
 
 
 def reward_of(text: str | None, layers: int | None = None) -> Reward:

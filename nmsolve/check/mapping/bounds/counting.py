@@ -87,9 +87,8 @@ def _on_allowed_cores(problem: MappingProblem) -> float:
     alone = fits_with(problem.sizes, limit, np.zeros_like(limit)) == 1
     away = np.where(np.eye(len(cores), dtype=bool), np.inf, d) if alone else d
     nearest = {i: away[:, mask].min(axis=1) for i, mask in domains.items()}
-    to = {
-        i: np.where(np.isfinite(far), far, 0.0) for i, far in nearest.items()
-    }  # inf: with one core there is no other
+    # inf: with one core there is no other
+    to = {i: np.where(np.isfinite(far), far, 0.0) for i, far in nearest.items()}
     at, spare = _fixed_and_spare(problem, cores, domains)
     rows = np.zeros((len(cores), int(spare.sum())))
     if spare.any():
@@ -105,15 +104,12 @@ def _on_allowed_cores(problem: MappingProblem) -> float:
         if at[u] >= 0:
             paid.append(float(sure[at[u]]) / 2)
             continue
-        by_slot = _slot_weights(problem, u, partners[open_ones], weight[open_ones])
-        packed = (
-            rows[:, np.minimum(np.arange(len(by_slot)), max(0, rows.shape[1] - 1))] @ by_slot
-            if spare.any()
-            else sure
-        )
         here = domains[int(problem.domain_of[u])] & spare
-        share = sure + np.maximum(weight[open_ones] @ far[open_ones], packed) / 2
-        paid.append(float(share[here].min(initial=np.inf)) if here.any() else 0.0)
+        if here.any():
+            by_slot = _slot_weights(problem, u, partners[open_ones], weight[open_ones])
+            packed = rows[:, np.minimum(np.arange(len(by_slot)), rows.shape[1] - 1)] @ by_slot
+            share = sure + np.maximum(weight[open_ones] @ far[open_ones], packed) / 2
+            paid.append(float(share[here].min()))
     return lowered(problem, fsum(paid), 2 * most + parallel(problem) + 3)
 
 

@@ -12,17 +12,9 @@ from nmsolve.model.types import BoolArray, IntArray
 
 
 def nothing_near(
-    there: IntArray,
-    far: IntArray,
-    allowed: BoolArray,
-    size: IntArray,
-    room: IntArray,
-    apart: BoolArray,
-    reference: IntArray,
-    budget: int,
-    most: int,
-    steps: float,
-) -> bool | None:
+    there: IntArray, far: IntArray, allowed: BoolArray, size: IntArray, room: IntArray, apart: BoolArray,
+    reference: IntArray, budget: int, most: int, steps: float,
+) -> bool | None:  # fmt: skip
     """Return True if no legal mapping within the budget costs ``most`` or less, False if one does; None if it takes too long.
 
     Parameters
@@ -30,14 +22,14 @@ def nothing_near(
     there : (n, n) traffic, far : (k, k) distances, allowed : (n, k), size : (n, R), room : (k, R), apart : (n, n)
     reference : (n,) cores that nodes move from, -1 for one that is none of the k
     budget : nodes that may move; steps : traffic entries that may be looked at
-    """  # fmt: skip
+    """
     n, k = allowed.shape
     if sum(comb(n, j) * (k - 1) ** j * (1 + j * n) for j in range(min(budget, n) + 1)) > steps:
         return None
     at = np.maximum(reference, 0)
     misplaced = (reference < 0) | ~allowed[np.arange(n), at]
     clash = np.argwhere(np.triu(apart & (reference[:, None] == reference) & (reference >= 0), 1))
-    pairs = there[:, :] * far[np.ix_(at, at)]
+    pairs = there * far[np.ix_(at, at)]
     for j in range(min(budget, n) + 1):
         for moved in combinations(range(n), j):
             chosen = np.zeros(n, bool)

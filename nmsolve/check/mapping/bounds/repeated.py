@@ -193,20 +193,50 @@ def whole_multiples(values: FloatArray) -> Multiples | None:
     return None
 
 
-def free_nodes(problem: MappingProblem) -> int:
-    """Return how many nodes may be on other than one core."""
-    cores = np.array([int(mask.sum()) for mask in problem.domains])
-    return int((cores[problem.domain_of] != 1).sum())
-
-
 def repeats(problem: MappingProblem) -> bool:
     """Return True if a second search takes the problem, whole or decimal: few nodes and cores, sums over pairs."""
-    n, k, free = problem.n, len(usable_cores(problem)), free_nodes(problem)
-    if problem.uses_links or problem.uses_nets or problem.graph.on_disk or k > MOST_PLACES or n > MOST_IN_ALL:
+    n, k, free = problem.n, len(usable_cores(problem)), problem.free_nodes
+    if problem.uses_links or problem.uses_nets or problem.graph.on_disk:
         return False
-    if free > (MOST_NODES if problem.one_per_core else MOST_PACKED):
+    if problem.migration is not None and problem.limits_moves:
+        return n <= MOST_NEAR and np.array_equal(problem.migration.group, np.arange(n))
+    if k > MOST_PLACES or n > MOST_IN_ALL or free > (MOST_NODES if problem.one_per_core else MOST_PACKED):
         return False
     return room_of(problem) > 1 or (problem.one_per_core and n <= k)
+
+
+class _Whole(NamedTuple):
+    """A problem in whole numbers: traffic (n, n), distances (k, k), allowed cores (n, k), nodes apart (n, n), usable cores (k,).
+
+    ``most`` : what a mapping costs at most that costs less than was claimed
+    """
+
+    pairs: IntArray
+    far: IntArray
+    allowed: BoolArray
+    apart: BoolArray
+    cores: IntArray
+    most: int
+
+
+def _in_whole_numbers(problem: MappingProblem, value: float) -> _Whole | None:
+    """Return the problem beside the claim ``value``; None if it has no whole numbers, or too large ones."""
+    traffic = whole_multiples(one_way_traffic(problem).toarray())
+    far = whole_multiples(all_distances(problem))
+    if traffic is None or far is None or far.numbers.diagonal().any():
+        return None
+    if 4 * traffic.numbers.sum(dtype=np.float64) * far.numbers.max() >= MOST_COST:
+        return None
+    step, factor = int(max(1.0, granularity(problem))), traffic.factor * far.factor
+    claimed = Fraction(value) * (factor if factor == 1 else factor * (1 - ROUNDING))
+    cores = usable_cores(problem)
+    room = (problem.sizes[:, None, :] <= problem.capacity[cores]).all(axis=2)
+    allowed = np.ascontiguousarray(problem.domains[problem.domain_of][:, cores] & room)
+    np.fill_diagonal(traffic.numbers, 0)
+    apart, (indptr, other) = np.zeros((problem.n, problem.n), bool), problem.apart
+    apart[np.repeat(np.arange(problem.n), np.diff(indptr)), other] = True
+    most = (ceil(claimed / step) - 1) * step
+    return _Whole(traffic.numbers, np.ascontiguousarray(far.numbers), allowed, apart, cores, most)
 
 
 def search_again(
@@ -231,65 +261,50 @@ def search_again(
     ------
     CertificateError : the certificate does not say in whole numbers how long the first search was
     """
-    if not (problem.n <= MOST_NEAR if problem.limits_moves else repeats(problem)):
+    if not repeats(problem):
         return None
-    end, n = clock.now() + seconds, problem.n
-    traffic, far = (
-        whole_multiples(one_way_traffic(problem).toarray()),
-        whole_multiples(all_distances(problem)),
-    )
-    if traffic is None or far is None or far.numbers.diagonal().any():
+    end, whole = clock.now() + seconds, _in_whole_numbers(problem, value)
+    if whole is None:
         return None
-    if 4 * traffic.numbers.sum(dtype=np.float64) * far.numbers.max() >= MOST_COST:
-        return None
-    step, factor = int(max(1.0, granularity(problem))), traffic.factor * far.factor
-    claimed = Fraction(value) * (factor if factor == 1 else factor * (1 - ROUNDING))
-    most = (ceil(claimed / step) - 1) * step
-    cores = usable_cores(problem)
-    capacity = problem.capacity[cores]
-    room = (problem.sizes[:, None, :] <= capacity).all(axis=2)
-    allowed = np.ascontiguousarray(problem.domains[problem.domain_of][:, cores] & room)
-    pairs, away = traffic.numbers, np.ascontiguousarray(far.numbers)
-    np.fill_diagonal(pairs, 0)
-    apart, (indptr, other) = np.zeros((n, n), bool), problem.apart
-    apart[np.repeat(np.arange(n), np.diff(indptr)), other] = True
-    if problem.migration is not None and problem.limits_moves:
-        if not np.array_equal(problem.migration.group, np.arange(n)):
-            return None
-        number = np.full(problem.cores, -1)
-        number[cores] = np.arange(len(cores))
-        return nothing_near(
-            pairs, away, allowed, problem.sizes, capacity, apart,
-            number[problem.migration.reference], problem.migration.budget, most, seconds * NEAR_PER_SECOND,
-        )  # fmt: skip
+    if problem.limits_moves:
+        return _near(problem, whole, seconds)
     if room_of(problem) > 1:
-        packing = new_packing(pairs, away, allowed, problem.sizes, capacity, apart)
-        return nothing_below(packing, most, int(seconds * PACKED_PER_SECOND * min(1.0, MOST_PACKED / n) ** 2))
-    most *= 2  # costs are doubled there
-    search, board = new_search(pairs, away, allowed), Board(away, allowed)
-    if free_nodes(problem) <= EASY or (away != away.T).any():
-        budget = BUDGET
+        return _packed(problem, whole, seconds)
+    n, most = problem.n, 2 * whole.most  # costs are doubled there
+    search, board = new_search(whole.pairs, whole.far, whole.allowed), Board(whole.far, whole.allowed)
+    if problem.free_nodes <= EASY or (whole.far != whole.far.T).any():
+        budget = min(BUDGET, int(seconds * PER_SECOND * min(1.0, EASY / n) ** 2))
         if certificate is not None:
             stated = whole_numbers({"nodes": [certificate.get("nodes")]}, "nodes", 1, least=0)
-            budget = 1000 + FOR_EACH * min(BUDGET, int(stated[0]))
-        return _exhausted(
-            search,
-            most,
-            board,
-            allowed,
-            int(min(budget, BUDGET, seconds * PER_SECOND * min(1.0, EASY / n) ** 2)),
-        )
+            budget = min(budget, 1000 + FOR_EACH * min(BUDGET, int(stated[0])))
+        return _exhausted(search, most, board, whole.allowed, budget)
     try:
         closing = Closing(search, most, board, lambda: clock.now() > end, hints)
-        closing.close(np.full(n, -1, np.int64), allowed)
+        closing.close(np.full(n, -1, np.int64), whole.allowed)
     except Cheaper:
         return False
-    except (
-        GaveUp,
-        CertificateError,
-    ):  # time is up, or the multipliers are too large
+    except (GaveUp, CertificateError):  # time is up, or the multipliers are too large
         return None
     return True
+
+
+def _near(problem: MappingProblem, whole: _Whole, seconds: float) -> bool | None:
+    """The answer within the migration budget."""
+    assert problem.migration is not None
+    number = np.full(problem.cores, -1)
+    number[whole.cores] = np.arange(len(whole.cores))
+    return nothing_near(
+        whole.pairs, whole.far, whole.allowed, problem.sizes, problem.capacity[whole.cores], whole.apart,
+        number[problem.migration.reference], problem.migration.budget, whole.most, seconds * NEAR_PER_SECOND,
+    )  # fmt: skip
+
+
+def _packed(problem: MappingProblem, whole: _Whole, seconds: float) -> bool | None:
+    """The answer where cores hold several nodes."""
+    room = problem.capacity[whole.cores]
+    packing = new_packing(whole.pairs, whole.far, whole.allowed, problem.sizes, room, whole.apart)
+    budget = seconds * PACKED_PER_SECOND * min(1.0, MOST_PACKED / problem.n) ** 2
+    return nothing_below(packing, whole.most, int(budget))
 
 
 def _exhausted(search: Exhaustion, most: int, board: Board, allowed: BoolArray, budget: int) -> bool | None:
