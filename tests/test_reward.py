@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nmsolve
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.verify import verify, walked_objective
 from nmsolve.check.reward import walked_reward
@@ -382,3 +383,21 @@ def test_a_file_states_terms_of_ones_own(tmp_path: Path, call: Called) -> None:
         assert code == 2 and words in said and said.count("\n") == 1 and not (tmp_path / "no").exists(), said
     code, _, said = call(*common, "--reward", tmp_path / "none.toml", "--out", tmp_path / "no")
     assert code == 2 and "none.toml" in said
+
+
+def test_python_states_terms_as_the_command_does(tmp_path: Path) -> None:
+    """Weights as text and a file; the answer is saved and verified with them, and ends where the definition says."""
+    file = tmp_path / "terms.toml"
+    file.write_text("deadlock = 0\n[far]\ndistance = [0, 4]\n", "utf-8")
+    graph = LogicGraph.from_edges(4, [0, 1, 2, 3], [1, 2, 3, 0], [1.0, 2.0, 3.0, 4.0])
+    for text, own in (
+        ("deadlock=0,hops=2", ()),
+        (str(file), (OwnTerm("far", 1.0, "distance", np.array([0.0, 4.0])),)),
+    ):
+        terms = RewardTerms(deadlock=0.0, hops=0.0 if own else 2.0, own=own)
+        answer = nmsolve.map(graph, "mesh:2x2", objective="reward", reward=text, time_limit=2)
+        assert answer.objective == pytest.approx(
+            reward_loss(graph, nmsolve.machine("mesh:2x2"), answer.solution, terms)
+        )
+        answer.save(tmp_path / "out")
+        assert nmsolve.verify(tmp_path / "out").ok

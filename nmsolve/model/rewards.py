@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -46,14 +45,14 @@ class StatedReward(NamedTuple):
     where: str
 
 
-def stated_reward(text: str | Path | None) -> StatedReward:
+def stated_reward(text: str | None) -> StatedReward:
     """Return what ``--reward`` says: ``deadlock=0,hops=0.5``, or the path of a TOML file of such weights and of tables.
 
     Raises
     ------
     InputError : no such file, no TOML; a weight that is no finite number >= 0
     """
-    path = "" if text is None else str(text).strip()
+    path = (text or "").strip()
     if not path.lower().endswith(FILE):
         return StatedReward(_weights(path), {}, "--reward")
     table = read_table(read_limited(path), path)

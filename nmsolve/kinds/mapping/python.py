@@ -223,7 +223,7 @@ def map(
     multicast : every node sends one message per step to all its targets, which edge lists and matrices cannot say
     options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines`` (names or objects), ``memory``, ``scratch`` and
         ``observers``, as in :class:`nmsolve.solvers.run.Options`; ``on_event``, called with every :class:`nmsolve.Event` (nothing
-        is printed); ``mip_solver``, as in :class:`nmsolve.kinds.python.how.MapHow`
+        is printed); ``mip_solver`` and ``reward``, as in :class:`nmsolve.kinds.python.how.MapHow`
 
     Returns
     -------

@@ -27,7 +27,7 @@ class MapHow(How, total=False):
     """How mappings are searched for besides.
 
     ``mip_solver``: the solver that Pyomo calls for the engine ``mip``; ``reward``: weights of the terms of the objective
-    ``reward``, as in ``"deadlock=0,vertical=2"``.
+    ``reward``, as in ``"deadlock=0,vertical=2"``, or the path of a file of terms.
     """
 
     reward: str | None
@@ -81,7 +81,7 @@ def silent(text: str) -> None:
 def split(given: MapHow) -> tuple[How, dict[str, Any]]:
     """Return the options of every search, and those of mappings only."""
     rest: Any = dict(given)
-    own = {name: rest.pop(name) for name in ("mip_solver",) if name in rest}
+    own = {name: rest.pop(name) for name in ("mip_solver", "reward") if name in rest}
     how: How = rest
     return how, own
 
