@@ -196,7 +196,7 @@ def in_words(report: Report) -> list[str]:
         words += rests
     if report.placement_gap is not None and report.placement_bound:
         words.append(
-            f"If nodes that share a core stay together, moving whole cores gives no less than {number(report.placement_bound)}, "
+            f"If nodes that share a core stay together, moving whole cores gives no less than {below(report.placement_bound)}, "
             f"and could save at most {percent(report.placement_gap)}. Other parts may do better than that."
         )
     return words
